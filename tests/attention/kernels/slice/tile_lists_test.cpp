@@ -12,6 +12,10 @@
 namespace longca::slice {
 namespace {
 
+const PartialTile& partial_of(const TileLists& lists, const QueryTile& tile, std::int32_t i) {
+  return lists.partial[static_cast<std::size_t>(tile.partial_begin) + static_cast<std::size_t>(i)];
+}
+
 /// The fewest sub-tiles that cover the keys that rows of [begin, end) see.
 std::int64_t fewest_halves(const std::vector<std::uint8_t>& dense, std::int64_t keys, Range rows) {
   std::int64_t sub_tiles = 0;
@@ -30,7 +34,7 @@ std::int64_t halves_of(const TileLists& lists, const QueryTile& tile) {
   std::int64_t sub_tiles = 2 * tile.full_tiles;
   const PartialTile* before = nullptr;
   for (std::int32_t i = 0; i < tile.partial_count; ++i) {
-    const PartialTile& partial = lists.partial[static_cast<std::size_t>(tile.partial_begin + i)];
+    const PartialTile& partial = partial_of(lists, tile, i);
     const bool again = before != nullptr && before->k_begin[0] == partial.k_begin[0];
     before = &partial;
     if (!again) sub_tiles += partial.k_begin[1] == kAbsent ? 1 : 2;
@@ -82,8 +86,8 @@ RC_GTEST_PROP(SliceTileLists, GiveBothTilesOfAPairTheSameKeys, ()) {
     RC_ASSERT(a.runs_begin == b.runs_begin);
     RC_ASSERT(a.partial_count == b.partial_count);
     for (std::int32_t j = 0; j < a.partial_count; ++j) {
-      const PartialTile& of_a = lists.partial[static_cast<std::size_t>(a.partial_begin + j)];
-      const PartialTile& of_b = lists.partial[static_cast<std::size_t>(b.partial_begin + j)];
+      const PartialTile& of_a = partial_of(lists, a, j);
+      const PartialTile& of_b = partial_of(lists, b, j);
       RC_ASSERT(of_a.k_begin[0] == of_b.k_begin[0]);
       RC_ASSERT(of_a.k_begin[1] == of_b.k_begin[1]);
     }
@@ -195,8 +199,7 @@ TEST(SliceTileLists, OfPairsLeaveEachTileOutOfWhatOnlyTheOtherSees) {
     ASSERT_EQ(lists.tiles[i].partial_count, 2);
     const PartialTile* upper =
         &lists.partial[static_cast<std::size_t>(lists.tiles[i].partial_begin)];
-    const PartialTile* lower =
-        &lists.partial[static_cast<std::size_t>(lists.tiles[i + 1].partial_begin)];
+    const PartialTile* lower = &partial_of(lists, lists.tiles[i + 1], 0);
     EXPECT_EQ(upper[0].k_begin[0], begin);
     EXPECT_EQ(upper[1].k_begin[0], begin + 128);
     EXPECT_EQ(upper[1].pattern[0], kNone);
@@ -223,7 +226,7 @@ std::int64_t area_of(const TileLists& lists, const QueryTile& tile) {
   const std::int64_t rows = tile.row_end - tile.row_begin;
   std::int64_t area = std::int64_t{2} * tile.full_tiles * kSubTileKeys * rows;
   for (std::int32_t i = 0; i < tile.partial_count; ++i) {
-    const PartialTile& partial = lists.partial[static_cast<std::size_t>(tile.partial_begin + i)];
+    const PartialTile& partial = partial_of(lists, tile, i);
     for (int group = 0; group < kRowGroups; ++group) {
       const std::int64_t tokens = std::clamp<std::int64_t>(
           rows - group * lists.tiling.group_tokens(), 0, lists.tiling.group_tokens());
