@@ -48,10 +48,10 @@ void plan(benchmark::State& state, const std::string& name) {
   }
 }
 
-void list(benchmark::State& state, const std::string& name, int pack) {
+void list(benchmark::State& state, const std::string& name, slice::Tiling tiling) {
   const Mask mask = mask_of(name);
-  for (auto _ : state) benchmark::DoNotOptimize(slice::make_tile_lists(mask, {pack}));
-  const slice::TileLists lists = slice::make_tile_lists(mask, {pack});
+  for (auto _ : state) benchmark::DoNotOptimize(slice::make_tile_lists(mask, tiling));
+  const slice::TileLists lists = slice::make_tile_lists(mask, tiling);
   state.counters["partial"] = static_cast<double>(lists.partial.size());
   state.counters["patterns"] =
       static_cast<double>(lists.patterns.size()) / static_cast<double>(lists.tiling.group_tokens());
@@ -63,6 +63,16 @@ void choose_backward(benchmark::State& state, const std::string& name) {
     benchmark::DoNotOptimize(slice::choose_backward_pack(mask, kGroupSize));
   }
   state.counters["pack"] = slice::choose_backward_pack(mask, kGroupSize);
+}
+
+/// What a plan of the forward pass does where no query heads share a KV head.
+void plan_alone(benchmark::State& state, const std::string& name) {
+  const Mask mask = mask_of(name);
+  for (auto _ : state) {
+    const slice::Tiling tiling = slice::choose_tiling(mask, 1, kHeadDim);
+    benchmark::DoNotOptimize(slice::make_tile_lists(mask, tiling));
+    state.counters["row_pairs"] = tiling.row_pairs ? 1 : 0;
+  }
 }
 
 void list_backward(benchmark::State& state, const std::string& name, int pack) {
@@ -83,6 +93,10 @@ void register_all() {
         ->Unit(benchmark::kMillisecond);
     benchmark::RegisterBenchmark((name + "/plan").c_str(), plan, name)
         ->Unit(benchmark::kMillisecond);
+    if (!traits.uses_blocks) {
+      benchmark::RegisterBenchmark((name + "/plan_alone").c_str(), plan_alone, name)
+          ->Unit(benchmark::kMillisecond);
+    }
     benchmark::RegisterBenchmark((name + "/backward/choose").c_str(), choose_backward, name)
         ->Unit(benchmark::kMillisecond);
     for (const int pack : {1, 8}) {
@@ -92,7 +106,7 @@ void register_all() {
     }
     for (const int pack : {1, 4}) {  // 8 would be beyond the limit of choose_pack
       benchmark::RegisterBenchmark((name + "/pack" + std::to_string(pack)).c_str(), list, name,
-                                   pack)
+                                   slice::Tiling{pack})
           ->Unit(benchmark::kMillisecond);
     }
   }

@@ -121,7 +121,10 @@ class ListBuilder {
   void pair_sub_tiles() {
     left_.clear();
     pairs_.clear();
+    std::uint32_t present = 0;  // bit s: some sub-tile is seen by the set s
+    for (const PartialSubTile& sub_tile : sub_tiles_) present |= 1U << sub_tile.seen_by;
     for (const Groups set : sets_) {
+      if ((present >> set & 1) == 0) continue;
       const PartialSubTile* first = nullptr;
       for (const PartialSubTile& sub_tile : sub_tiles_) {
         if (sub_tile.seen_by != set) continue;
