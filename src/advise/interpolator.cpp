@@ -19,9 +19,11 @@ constexpr double kFitOctaves = 2.0;
 /// Neighbours of which the ratios are interpolated.
 constexpr std::size_t kNeighbours = 16;
 /// The covariance of the logarithms of two cells' ratios, 1 for the same cell: it decays with the
-/// distance of the lengths, in octaves, and is smaller between heads and masks.
+/// distance of the lengths, in octaves, and is smaller between heads and masks. That between heads
+/// was measured: the correlation of the ratios of problems with 8 and with 64 KV heads
+/// (docs/design/advise.md).
 constexpr double kOctaves = 6.0;
-constexpr double kHeadsCovariance = 0.8;
+constexpr double kHeadsCovariance = 0.55;
 constexpr double kAnyMask = 0.4;
 constexpr double kOtherForm = 0.5;
 constexpr double kSameMask = 0.4;
