@@ -149,7 +149,10 @@ struct ForwardProducer {
   const ForwardKernelArgs& args;
   Shared& shared;
   const int rank;  ///< in the cluster
-  ptx::PipelineState<Shape::kStages> pipe{};
+  ptx::PipelineState<Shape::kStages> pipe{};  ///< of the next step's K
+  /// Keys of the last step, whose V is still to be loaded (ForwardShape::kKeysAhead). k0 is kAbsent
+  /// if it is loaded, k1 if the step is narrow.
+  int k0_before = kAbsent, k1_before = kAbsent;
   int kv_head = 0;
 
   __device__ int lane() const { return threadIdx.x & 31; }
@@ -171,11 +174,11 @@ struct ForwardProducer {
   /// the first if narrow, or where a step has one. In a cluster each CTA loads one, or half of the
   /// columns of the only one, and multicasts it to both.
   template <int kCount>
-  __device__ void load_sub_tiles(const CUtensorMap& map, int k0, int k1, bool narrow) {
-    std::uint64_t* full = &shared.full[pipe.index];
+  __device__ void load_sub_tiles(const CUtensorMap& map, int stage, int k0, int k1, bool narrow) {
+    std::uint64_t* full = &shared.full[stage];
 #pragma unroll
     for (int column = 0; column < kCount; ++column) {
-      unsigned char* to = Shape::stage(shared, pipe.index) + column * Shape::kKeyColumnBytes;
+      unsigned char* to = Shape::stage(shared, stage) + column * Shape::kKeyColumnBytes;
       if constexpr (Shape::kStepsPerTile > 1) {
         if constexpr (Shape::kCluster == 1) {
           ptx::tma_load(to, &map, full, column * 64, kv_head, k0);
@@ -206,10 +209,11 @@ struct ForwardProducer {
                    &shared.full[pipe.index]);
   }
 
-  /// Loads K and V of a key tile into the next two stages of each of its steps. A narrow tile,
-  /// which the consumers multiply at N = 64, has no second sub-tile. A tile of one sub-tile beyond
-  /// those that TileScheduler::narrow_tiles counts is multiplied as a whole: its second sub-tile is
-  /// loaded from past the end of K, where TMA gives zeros, as stale shared memory could hold NaN.
+  /// Loads K of each step of a key tile, and V of the step before or, without kKeysAhead, its own.
+  /// A narrow tile, which the consumers multiply at N = 64, has no second sub-tile. A tile of one
+  /// sub-tile beyond those that TileScheduler::narrow_tiles counts is multiplied as a whole: its
+  /// second sub-tile is loaded from past the end of K, where TMA gives zeros, as stale shared memory
+  /// could hold NaN.
   __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool narrow = false) {
     if (k1 == kAbsent) k1 = args.params.tokens_k;
     if constexpr (Shape::kStepsPerTile > 1) {
@@ -228,18 +232,31 @@ struct ForwardProducer {
       const int patterns = (pattern0 >= 0) + (pattern1 >= 0);
       const int bytes = narrow ? Shape::kKeyBytes / 2 : Shape::kKeyBytes;
       ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index], bytes + patterns * pattern_bytes());
-      load_sub_tiles<Shape::kColumns>(args.k, k0, k1, narrow);
+      load_sub_tiles<Shape::kColumns>(args.k, pipe.index, k0, k1, narrow);
       load_pattern(0, pattern0);
       load_pattern(1, pattern1);
     }
+    if constexpr (Shape::kKeysAhead) load_values();
+    k0_before = k0;
+    k1_before = narrow ? kAbsent : k1;
     pipe.advance();
-    ptx::mbarrier_wait(&shared.empty[pipe.index], pipe.phase ^ 1);
+    pipe.advance();
+    if constexpr (!Shape::kKeysAhead) load_values();
+  }
+
+  /// Loads V of the last step, the stage before that of the next step's K, if it is not loaded.
+  __device__ void load_values() {
+    if (k0_before == kAbsent) return;
+    const bool wraps = pipe.index == 0;
+    const int stage = wraps ? Shape::kStages - 1 : pipe.index - 1;
+    ptx::mbarrier_wait(&shared.empty[stage], pipe.phase ^ (wraps ? 0 : 1));
     if (lane() == 0) {
-      ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index],
+      const bool narrow = k1_before == kAbsent;
+      ptx::mbarrier_arrive_expect_tx(&shared.full[stage],
                                      narrow ? Shape::kValueBytes / 2 : Shape::kValueBytes);
-      load_sub_tiles<Shape::kValueColumns>(args.v, k0, k1, narrow);
+      load_sub_tiles<Shape::kValueColumns>(args.v, stage, k0_before, k1_before, narrow);
     }
-    pipe.advance();
+    k0_before = kAbsent;
   }
 
   /// Loads K and V of a work tile: partial tiles, then full ones. During the last of them,
@@ -280,6 +297,7 @@ struct ForwardProducer {
       load_key_tile(k0, runs.take(), kFull, kFull);
       loaded();
     }
+    load_values();
   }
 
   __device__ void run(TileScheduler<Shape>& scheduler) {

@@ -82,6 +82,10 @@ struct ForwardShape {
   /// half as long. Five stages were no faster at 128 dimensions; at 256, where a step is short,
   /// they are by 2 to 5 %.
   static constexpr int kStages = kStreams > 1 ? 8 : kValueDim > 128 ? 5 : 4;
+  /// Whether K of a step is loaded before V of the step before: consumers issue S before the P V
+  /// that runs beside it, and so wait for them in this order. With an odd number of stages the next
+  /// K would take that of a V which is still in use.
+  static constexpr bool kKeysAhead = kStages % 2 == 0;
   static constexpr int kColumns = kDim / 64;
   static constexpr int kValueColumns = kValueDim / 64;
   static constexpr int kRowColumnBytes = kTileM * 128;
@@ -95,7 +99,8 @@ struct ForwardShape {
   struct Shared {
     /// Q: stages of [128, kDim]. O overwrites its Q here on the way to device memory.
     alignas(1024) unsigned char q[kQueryStages][kQueryBytes];
-    /// K, V, K, V, …: [kStepKeys, kDim] and [kStepKeys, kValueDim] (ForwardShape::stage).
+    /// K, V, K, V, …: [kStepKeys, kDim] and [kStepKeys, kValueDim] (ForwardShape::stage), whatever
+    /// the order in which they are loaded.
     alignas(1024) unsigned char kv[kStages * (kKeyBytes + kValueBytes) / 2];
     /// Of the K tile in a stage, per row group: the pattern's intervals, one per token, and its
     /// index, kFull or kNone. Not set in stages with a V tile.
