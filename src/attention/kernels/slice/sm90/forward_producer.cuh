@@ -148,7 +148,7 @@ struct ForwardProducer {
   using Shared = typename Shape::Shared;
   const ForwardKernelArgs& args;
   Shared& shared;
-  const int rank;  ///< in the cluster
+  const int rank;                             ///< in the cluster
   ptx::PipelineState<Shape::kStages> pipe{};  ///< of the next step's K
   /// Keys of the last step, whose V is still to be loaded (ForwardShape::kKeysAhead). k0 is kAbsent
   /// if it is loaded, k1 if the step is narrow.
@@ -212,8 +212,8 @@ struct ForwardProducer {
   /// Loads K of each step of a key tile, and V of the step before or, without kKeysAhead, its own.
   /// A narrow tile, which the consumers multiply at N = 64, has no second sub-tile. A tile of one
   /// sub-tile beyond those that TileScheduler::narrow_tiles counts is multiplied as a whole: its
-  /// second sub-tile is loaded from past the end of K, where TMA gives zeros, as stale shared memory
-  /// could hold NaN.
+  /// second sub-tile is loaded from past the end of K, where TMA gives zeros, as stale shared
+  /// memory could hold NaN.
   __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool narrow = false) {
     if (k1 == kAbsent) k1 = args.params.tokens_k;
     if constexpr (Shape::kStepsPerTile > 1) {
