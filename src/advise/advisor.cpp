@@ -256,11 +256,18 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity, bool 
       // A mask of another user's own file: nothing here says what its work is.
     }
   };
+  std::vector<const EvidenceCell*> known;
+  std::vector<const Case*> cases;
   for (const std::string_view kind : kinds_of_mask) {
-    const auto known = by_series_.find(series_of(c, kind));
-    if (known == by_series_.end()) continue;
-    for (const EvidenceCell* cell : known->second) learn(*cell);
+    const auto series = by_series_.find(series_of(c, kind));
+    if (series == by_series_.end()) continue;
+    for (const EvidenceCell* cell : series->second) {
+      known.push_back(cell);
+      cases.push_back(&cell->c);
+    }
   }
+  masks_.prepare(cases);
+  for (const EvidenceCell* cell : known) learn(*cell);
   return learned_.emplace(key, Learned{CellModel(cells, quantity), std::move(files)}).first->second;
 }
 

@@ -14,20 +14,27 @@ constexpr double kSettled = 1e-7;
 /// A relative error below this weighs no more than it: what runs of one program differ by.
 constexpr double kMinError = 0.01;
 
-/// Rows divided by their values, one after the other.
+/// Rows divided by their values, one after the other, without the terms that no row has.
 struct RelativeRows {
+  std::vector<std::size_t> used;  ///< which of a row's terms
   std::size_t terms;
   std::vector<double> entries;
   std::vector<double> rest;  ///< of each row, what the terms have to add up to
 
-  std::size_t count() const { return entries.size() / terms; }
+  std::size_t count() const { return rest.size(); }
   const double* row(std::size_t i) const { return entries.data() + i * terms; }
 };
 
 RelativeRows relative_rows(std::span<const FitRow> rows) {
-  RelativeRows relative{rows.front().terms.size(), {}, {}};
+  RelativeRows relative;
+  for (std::size_t i = 0; i < rows.front().terms.size(); ++i) {
+    const auto has = [i](const FitRow& row) { return row.terms[i] != 0; };
+    if (std::ranges::any_of(rows, has)) relative.used.push_back(i);
+  }
+  relative.terms = relative.used.size();
+  relative.entries.reserve(rows.size() * relative.terms);
   for (const FitRow& row : rows) {
-    for (const double term : row.terms) relative.entries.push_back(term / row.value);
+    for (const std::size_t i : relative.used) relative.entries.push_back(row.terms[i] / row.value);
     relative.rest.push_back(1 - row.known / row.value);
   }
   return relative;
@@ -38,7 +45,7 @@ struct NormalEquations {
   std::size_t terms;
   std::vector<double> matrix;
   std::vector<double> right;
-  std::vector<double> scale;  ///< 0 for a term that no row has
+  std::vector<double> scale;
 };
 
 NormalEquations normal_equations(const RelativeRows& rows, std::span<const double> weights) {
@@ -70,19 +77,25 @@ NormalEquations normal_equations(const RelativeRows& rows, std::span<const doubl
 
 /// Coordinate descent, which keeps every coefficient at 0 or above (Franc, Hlaváč, Navara,
 /// "Sequential coordinate-wise algorithm for the non-negative least squares problem", 2005).
-/// `solution` is where it starts.
+/// `solution` is where it starts. Most coefficients stay at 0, and cost nothing: the gradient is
+/// kept, and changes with those that move.
 void descend(const NormalEquations& equations, std::vector<double>& solution) {
   const std::size_t terms = equations.terms;
+  std::vector<double> gradient(terms);
+  const auto move = [&](std::size_t i, double by) {
+    const double* column = equations.matrix.data() + i * terms;  // symmetric
+    for (std::size_t j = 0; j < terms; ++j) gradient[j] += by * column[j];
+  };
+  for (std::size_t i = 0; i < terms; ++i) gradient[i] = -equations.right[i];
+  for (std::size_t i = 0; i < terms; ++i) move(i, solution[i]);
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
     double moved = 0;
     for (std::size_t i = 0; i < terms; ++i) {
       if (equations.scale[i] == 0) continue;
-      double gradient = -equations.right[i];
-      for (std::size_t j = 0; j < terms; ++j) {
-        gradient += equations.matrix[i * terms + j] * solution[j];
-      }
-      const double next = std::max(0.0, solution[i] - gradient);
+      const double next = std::max(0.0, solution[i] - gradient[i]);
+      if (next == solution[i]) continue;
       moved = std::max(moved, std::abs(next - solution[i]));
+      move(i, next - solution[i]);
       solution[i] = next;
     }
     if (moved < kSettled) return;
@@ -102,7 +115,7 @@ std::vector<double> fit_non_negative(std::span<const FitRow> rows) {
   const RelativeRows relative = relative_rows(rows);
   std::vector<double> weights;
   for (const FitRow& row : rows) weights.push_back(row.weight);
-  std::vector<double> coefficients(rows.front().terms.size(), 0.0);
+  std::vector<double> coefficients(relative.terms, 0.0);
   for (int round = 0; round < kReweightings; ++round) {
     const NormalEquations equations = normal_equations(relative, weights);
     std::vector<double> scaled(coefficients.size(), 0.0);
@@ -120,7 +133,9 @@ std::vector<double> fit_non_negative(std::span<const FitRow> rows) {
                    kMinError);
     }
   }
-  return coefficients;
+  std::vector<double> all(rows.front().terms.size(), 0.0);
+  for (std::size_t i = 0; i < relative.terms; ++i) all[relative.used[i]] = coefficients[i];
+  return all;
 }
 
 std::vector<double> solve_positive_definite(std::vector<double>& matrix,

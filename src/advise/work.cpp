@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "advise/touched_tiles.h"
+#include "core/thread_pool.h"
 #include "mask/convert.h"
 #include "mask/generators.h"
 #include "mask/tiles.h"
@@ -21,45 +23,64 @@ namespace {
 /// Heads of a block-sparse mask whose tiles are counted; the others are drawn alike.
 constexpr int kCountedHeads = 4;
 /// Products of matrices with which a tile's dK and dV are computed, and its dQ.
-constexpr double kKeyProducts = 4;
-constexpr double kQueryProducts = 3;
+constexpr std::int64_t kKeyProducts = 4;
+constexpr std::int64_t kQueryProducts = 3;
 
-/// Tile slots that `sms` SMs leave idle while they take the items, `copies` times over, in their
-/// order.
-double idle_slots(const std::vector<double>& items, std::int64_t copies, std::int64_t sms) {
+/// What an SM takes at a time: tile slots, or equal parts of them.
+using Items = std::vector<std::int64_t>;
+
+/// Into so many parts the longest item is cut at the most.
+constexpr std::int64_t kMaxParts = std::int64_t{1} << 20;
+
+/// Slots that `sms` SMs leave idle while they take the items, `copies` times over, in their order.
+std::int64_t idle_slots(const Items& items, std::int64_t copies, std::int64_t sms) {
   if (sms <= 1 || items.empty()) return 0;
-  std::vector<double> ends(static_cast<std::size_t>(sms), 0.0);  // a heap, the earliest in front
-  double busy = 0;
+  const std::int64_t longest = std::ranges::max(items);
+  std::int64_t unit = 0;
+  for (const std::int64_t item : items) unit = std::gcd(unit, item);
+  unit = std::max(unit, longest / kMaxParts);
+  const auto parts = [unit](std::int64_t item) {
+    return static_cast<std::uint64_t>((item + unit / 2) / unit);
+  };
+  // SMs that are at work, by the time at which they end, modulo more than the longest item.
+  std::vector<std::int64_t> ending(std::bit_ceil(parts(longest) + 1), 0);
+  const std::uint64_t last = ending.size() - 1;
+  ending[0] = sms;
+  std::uint64_t now = 0, end = 0;
+  std::int64_t busy = 0;
   for (std::int64_t copy = 0; copy < copies; ++copy) {
-    for (const double item : items) {
-      std::ranges::pop_heap(ends, std::greater{});
-      ends.back() += item;
-      std::ranges::push_heap(ends, std::greater{});
+    for (const std::int64_t item : items) {
+      while (ending[now & last] == 0) ++now;
+      --ending[now & last];
+      const std::uint64_t item_end = now + parts(item);
+      ++ending[item_end & last];
+      end = std::max(end, item_end);
       busy += item;
     }
   }
-  return *std::ranges::max_element(ends) * static_cast<double>(sms) - busy;
+  return std::max<std::int64_t>(0, static_cast<std::int64_t>(end) * unit * sms - busy);
 }
 
 /// The same if the longest come first, those of all copies.
-double idle_longest_first(std::vector<double> items, std::int64_t copies, std::int64_t sms) {
+std::int64_t idle_longest_first(Items items, std::int64_t copies, std::int64_t sms) {
   if (sms <= 1) return 0;
   std::ranges::sort(items, std::greater{});
-  std::vector<double> all;
-  for (const double item : items) all.insert(all.end(), static_cast<std::size_t>(copies), item);
+  Items all;
+  for (const std::int64_t item : items)
+    all.insert(all.end(), static_cast<std::size_t>(copies), item);
   return idle_slots(all, 1, sms);
 }
 
 /// The tiles of one head.
 struct HeadTiles {
   TileCount count;
-  std::vector<double> rows, columns;  ///< tiles of each tile row and column that has some
+  Items rows, columns;  ///< tiles of each tile row and column that has some
 };
 
-std::vector<double> tiles_by_row(const TileRuns& tiles) {
-  std::vector<double> rows;
+Items tiles_by_row(const TileRuns& tiles) {
+  Items rows;
   for (std::int64_t row = 0; row < tiles.rows(); ++row) {
-    double count = 0;
+    std::int64_t count = 0;
     for (const TileRun& run : tiles.row(row)) count += run.end - run.begin;
     if (count > 0) rows.push_back(count);
   }
@@ -80,14 +101,12 @@ HeadTiles tiles_of_head(const Mask& mask, int head) {
           tiles_by_row(transposed_tile_runs(mask, head, kWorkTile, kWorkTile))};
 }
 
-/// Items of a KV head for GroupGradients::of_group, in tiles of a backward pass.
-std::vector<double> group_items(const HeadTiles& tiles, int group) {
-  constexpr double kProducts = kKeyProducts + kQueryProducts;
-  std::vector<double> items;
-  for (const double column : tiles.columns)
-    items.push_back(column * group * kKeyProducts / kProducts);
+/// Items of a KV head for GroupGradients::of_group, in products.
+Items group_items(const HeadTiles& tiles, int group) {
+  Items items;
+  for (const std::int64_t column : tiles.columns) items.push_back(column * group * kKeyProducts);
   for (int head = 0; head < group; ++head) {
-    for (const double row : tiles.rows) items.push_back(row * kQueryProducts / kProducts);
+    for (const std::int64_t row : tiles.rows) items.push_back(row * kQueryProducts);
   }
   return items;
 }
@@ -100,7 +119,7 @@ void add(TileCount& sum, const TileCount& count, double times) {
 /// Tiles of grids of their own, slice by slice.
 void count_slices(const Mask& mask, int heads_q, std::int64_t sms, Work& work) {
   std::map<std::tuple<std::int64_t, std::int64_t, MaskSliceType>, TileCount> known;
-  std::vector<double> items;
+  Items items;
   for (const MaskSlice& slice : mask.slices()) {
     const std::int64_t rows = slice.q_end - slice.q_begin;
     const std::int64_t keys = slice.k_end - slice.k_begin;
@@ -111,9 +130,10 @@ void count_slices(const Mask& mask, int heads_q, std::int64_t sms, Work& work) {
       found->second = count_tiles(tile_runs(alone, 0, kWorkTile, kWorkTile));
     }
     add(work.slice_tiles, found->second, heads_q);
-    items.push_back(found->second.full + found->second.partial);
+    const double tiles = found->second.full + found->second.partial;
+    if (tiles > 0) items.push_back(static_cast<std::int64_t>(tiles));
   }
-  work.idle.slices = idle_slots(items, heads_q, sms);
+  work.idle.slices = static_cast<double>(idle_slots(items, heads_q, sms));
 }
 
 void count_documents(const Mask& mask, int heads_q, Work& work) {
@@ -159,6 +179,22 @@ double most_key_intervals(const Mask& mask) {
   return static_cast<double>(most);
 }
 
+/// All but those of slices.
+IdleSlots idle_of(const HeadTiles& head, const Case& c, std::int64_t sms) {
+  const auto slots = [&](const Items& items, int heads) {
+    return static_cast<double>(idle_slots(items, heads, sms));
+  };
+  const int group = c.heads_q / c.heads_k;
+  Items grouped = head.columns;
+  for (std::int64_t& column : grouped) column *= group;
+  return {.tile_rows = slots(head.rows, c.heads_q),
+          .tile_columns = slots(head.columns, c.heads_q),
+          .grouped_columns = slots(grouped, c.heads_k),
+          .longest_rows = static_cast<double>(idle_longest_first(head.rows, c.heads_q, sms)),
+          .group_gradients =
+              slots(group_items(head, group), c.heads_k) / (kKeyProducts + kQueryProducts)};
+}
+
 Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   Work work;
   work.form = form_of(mask);
@@ -170,13 +206,7 @@ Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
     HeadTiles head = tiles_of_head(mask, i * mask.heads() / counted);
     add(work.tiles, head.count, static_cast<double>(c.heads_q) / counted);
     if (i > 0) continue;
-    work.idle.tile_rows = idle_slots(head.rows, c.heads_q, sms);
-    work.idle.tile_columns = idle_slots(head.columns, c.heads_q, sms);
-    work.idle.longest_rows = idle_longest_first(head.rows, c.heads_q, sms);
-    const int group = c.heads_q / c.heads_k;
-    work.idle.group_gradients = idle_slots(group_items(head, group), c.heads_k, sms);
-    for (double& column : head.columns) column *= group;
-    work.idle.grouped_columns = idle_slots(head.columns, c.heads_k, sms);
+    work.idle = idle_of(head, c, sms);
   }
   if (work.form == MaskForm::other) {
     work.key_intervals = most_key_intervals(mask);
@@ -190,6 +220,19 @@ Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
   work.keys = static_cast<double>(c.tokens) * c.heads_k;
   work.cells = mask.mean_area() * c.heads_q;
   return work;
+}
+
+bool of_slice_without_blocks(const Case& c) {
+  return c.kernel == "slice" && c.device == "cuda" && !c.block;
+}
+
+/// Whether a pass's lists are among what MaskFacts::planned_call can make.
+bool has_known_lists(const Case& c) {
+  return of_slice_without_blocks(c) && c.pass != Pass::step;
+}
+
+std::string planned_key(const Case& c) {
+  return c.problem_key() + "\n" + std::string(to_string(c.pass));
 }
 
 }  // namespace
@@ -210,6 +253,40 @@ Work Work::of_all_tiles() const {
   work.tested_tiles = 0;
   work.cells = square_tiles * kWorkTile * kWorkTile;
   return work;
+}
+
+void MaskFacts::prepare(std::span<const Case* const> cases) {
+  struct Problem {
+    const Case* first;
+    std::optional<Work> work{};
+    std::map<std::string, const Case*> unplanned{};  ///< by planned_key
+    std::map<std::string, PlannedCall> planned{};
+  };
+  std::map<std::string, Problem> by_key;
+  for (const Case* c : cases) {
+    const std::string key = c->problem_key();
+    const bool plans = has_known_lists(*c) && !planned_.contains(planned_key(*c));
+    if (works_.contains(key) && !plans) continue;
+    Problem& problem = by_key.try_emplace(key, Problem{c}).first->second;
+    if (plans) problem.unplanned.emplace(planned_key(*c), c);
+  }
+  std::vector<std::pair<const std::string, Problem>*> problems;
+  for (auto& problem : by_key) problems.push_back(&problem);
+  ThreadPool::global().parallel_for(std::ssize(problems), [&](std::int64_t i, int) {
+    auto& [key, problem] = *problems[static_cast<std::size_t>(i)];
+    try {
+      const Mask made = generate_mask(problem.first->mask_spec()).mask;
+      if (!works_.contains(key)) problem.work = count_work(*problem.first, made, sms_);
+      for (const auto& [name, c] : problem.unplanned)
+        problem.planned[name] = planned_call(*c, made);
+    } catch (const InputError&) {
+      // A mask of another user's own file: who asks for it is told.
+    }
+  });
+  for (auto& [key, problem] : by_key) {
+    if (problem.work) works_.emplace(key, *problem.work);
+    planned_.merge(problem.planned);
+  }
 }
 
 const Mask& MaskFacts::mask(const Case& c) {
@@ -244,8 +321,16 @@ double MaskFacts::touched_tiles(const Case& c, const TileShape& shape) {
   return touched_.emplace(key, area).first->second;
 }
 
+PlannedCall MaskFacts::planned_call(const Case& c, const Mask& mask) const {
+  const auto pass = c.pass == Pass::forward ? cost::Pass::forward : cost::Pass::backward;
+  const cost::HeadShape shape{.heads_q = c.heads_q, .heads_k = c.heads_k, .head_dim = c.head_dim};
+  PlannedCall planned{1e3 * times_.slowed(times_.seconds(mask, shape, pass), pass)};
+  if (pass == cost::Pass::backward) planned.bytes = times_.sum_bytes(mask, shape);
+  return planned;
+}
+
 PlannedCall MaskFacts::planned(const Case& c) {
-  if (c.kernel != "slice" || c.device != "cuda" || c.block) return {};
+  if (!of_slice_without_blocks(c)) return {};
   if (c.pass == Pass::step) {
     Case part = c;
     part.pass = Pass::forward;
@@ -254,13 +339,9 @@ PlannedCall MaskFacts::planned(const Case& c) {
     const PlannedCall backward = planned(part);
     return {forward_ms + backward.ms, backward.bytes};
   }
-  const std::string key = c.problem_key() + "\n" + std::string(to_string(c.pass));
+  const std::string key = planned_key(c);
   if (const auto found = planned_.find(key); found != planned_.end()) return found->second;
-  const auto pass = c.pass == Pass::forward ? cost::Pass::forward : cost::Pass::backward;
-  const cost::HeadShape shape{.heads_q = c.heads_q, .heads_k = c.heads_k, .head_dim = c.head_dim};
-  PlannedCall planned{1e3 * times_.slowed(times_.seconds(mask(c), shape, pass), pass)};
-  if (pass == cost::Pass::backward) planned.bytes = times_.sum_bytes(mask(c), shape);
-  return planned_.emplace(key, planned).first->second;
+  return planned_.emplace(key, planned_call(c, mask(c))).first->second;
 }
 
 const std::string& MaskFacts::refusal(const Kernel& kernel, const Case& c) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -109,6 +110,10 @@ class MaskFacts {
 
   const cost::Platform& platform() const { return platform_; }
 
+  /// Makes what work() and planned() say of the cases, side by side. Leaves out masks that cannot
+  /// be made.
+  void prepare(std::span<const Case* const> cases);
+
   const Work& work(const Case& c);
   /// The area of the tiles of that shape that are not empty, over all query heads, in tiles of
   /// kWorkTile × kWorkTile.
@@ -121,6 +126,8 @@ class MaskFacts {
 
  private:
   const Mask& mask(const Case& c);
+  /// Of a single pass, by its mask. Thread-safe.
+  PlannedCall planned_call(const Case& c, const Mask& mask) const;
 
   std::int64_t sms_;
   const cost::Platform& platform_;

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "attention/api/registry.h"
 #include "core/error.h"
 #include "mask/generators.h"
@@ -82,6 +86,11 @@ TEST(MaskFacts, CountsWhatIsIdleWhileTheLastItemsEnd) {
             256 * (164 * 100 - 256 * 64))
       << "of many waves the last is as long";
   EXPECT_EQ(MaskFacts().work(case_of("slice", "full", 1024)).idle.tile_rows, 0) << "one works on";
+  // A slice of more tiles than the longest item has parts.
+  Case c = case_of("slice", "full", 1024);
+  c.tokens = std::int64_t{1} << 20;
+  c.heads_q = c.heads_k = 1;
+  EXPECT_EQ(MaskFacts(2).work(c).idle.slices, 8192.0 * 8192) << "a slice, and an SM without one";
 }
 
 TEST(MaskFacts, TheWorkOfAKernelThatSkipsNothingIsThatOfTheWholeMatrix) {
@@ -132,6 +141,46 @@ TEST(MaskFacts, SaysWhyAKernelCannotDoAProblem) {
   Case unknown = case_of("sdpa", "causal", 1024);
   unknown.mask = "absent";
   EXPECT_THROW(masks.work(unknown), InputError);
+}
+
+TEST(MaskFacts, ThoseMadeSideBySideAreThoseMadeOneByOne) {
+  std::vector<Case> cases;
+  for (const char* kernel : {"slice", "cudnn"}) {
+    for (const char* mask : {"full", "causal", "causal_document", "shared_question"}) {
+      for (const std::int64_t tokens : {1000, 8192}) {
+        for (const Pass pass : {Pass::forward, Pass::backward}) {
+          Case c = documents_of(mask, tokens, "prolong64k");
+          c.kernel = kernel;
+          c.device = "cuda";
+          c.pass = pass;
+          cases.push_back(c);
+        }
+      }
+    }
+  }
+  Case unknown = case_of("slice", "causal", 1024);
+  unknown.mask = "absent";
+  cases.push_back(unknown);
+  std::vector<const Case*> all;
+  for (const Case& c : cases) all.push_back(&c);
+  MaskFacts together(132);
+  together.prepare(all);
+  together.prepare(all);
+  cases.pop_back();
+  MaskFacts alone(132);
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.key());
+    EXPECT_EQ(together.planned(c).ms, alone.planned(c).ms);
+    EXPECT_EQ(together.planned(c).bytes, alone.planned(c).bytes);
+    const Work& a = together.work(c);
+    const Work& b = alone.work(c);
+    EXPECT_EQ(a.cells, b.cells);
+    EXPECT_EQ(a.tiles.partial, b.tiles.partial);
+    EXPECT_EQ(a.idle.longest_rows, b.idle.longest_rows);
+    EXPECT_EQ(a.idle.group_gradients, b.idle.group_gradients);
+    EXPECT_EQ(a.idle.slices, b.idle.slices);
+  }
+  EXPECT_THROW(together.work(unknown), InputError);
 }
 
 TEST(MaskFacts, KnowTheListsOfSliceAlone) {

@@ -3,14 +3,19 @@
 #include <zlib.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "bench/record/record.h"
 #include "core/error.h"
 #include "core/file_descriptor.h"
 #include "core/output_file.h"
 #include "core/strict_json.h"
+#include "core/thread_pool.h"
 
 namespace longca {
 namespace {
@@ -23,6 +28,8 @@ constexpr int kMaxDepth = 64;
 /// its size. Files of records shrink to a tenth; deflate can make a thousandth of zeros.
 constexpr std::size_t kFreeGrowth = std::size_t{64} << 20;
 constexpr std::size_t kMaxGrowth = 200;
+/// Lines that are read before they are made records, side by side.
+constexpr std::size_t kLinesTogether = 256;
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == line.npos;
@@ -43,9 +50,8 @@ class RecordLines {
     for (std::size_t newline = bytes.find('\n'); newline != bytes.npos;
          newline = bytes.find('\n')) {
       append(bytes.substr(0, newline));
-      add_line();
       file_.whole_bytes += line_.size() + 1;
-      line_.clear();
+      add_line();
       bytes.remove_prefix(newline + 1);
     }
     append(bytes);
@@ -53,37 +59,60 @@ class RecordLines {
 
   RecordFile finish() {
     // A last line counts if it lacks nothing but its newline.
-    if (line_.empty()) return std::move(file_);
-    file_.torn = !json::accept(line_) && is_beginning_of_record(line_);
-    if (!file_.torn) {
-      add_line();
+    file_.torn = !line_.empty() && !json::accept(line_) && is_beginning_of_record(line_);
+    if (!line_.empty() && !file_.torn) {
       file_.whole_bytes += line_.size();
+      add_line();
     }
+    make_records();
     return std::move(file_);
   }
 
  private:
   void append(std::string_view bytes) {
     if (line_.size() + bytes.size() > kMaxRecordBytes) {
+      make_records();  // an earlier fault comes first
       throw_input_error("{}:{}: not a record of longca: the line is longer than {} MiB", name_,
                         number_, kMaxRecordBytes >> 20);
     }
     if (file_.whole_bytes + line_.size() + bytes.size() > kMaxRecordFileBytes) {
+      make_records();
       throw_input_error("{} is larger than {} MiB, which is all that is read of a record file",
                         name_, kMaxRecordFileBytes >> 20);
     }
     line_ += bytes;
   }
 
+  struct Line {
+    std::string text;
+    int number;
+    std::optional<Record> record{};
+    std::string fault{};
+  };
+
   void add_line() {
-    if (!is_blank(line_)) {
-      try {
-        add_record(to_record(parse_strict_json(line_, kMaxDepth)));
-      } catch (const InputError& error) {
-        throw_input_error("{}:{}: not a record of longca: {}", name_, number_, error.what());
-      }
-    }
+    if (!is_blank(line_)) lines_.push_back({std::move(line_), number_});
+    line_.clear();
     ++number_;
+    if (lines_.size() == kLinesTogether) make_records();
+  }
+
+  void make_records() {
+    ThreadPool::global().parallel_for(std::ssize(lines_), [&](std::int64_t i, int) {
+      Line& line = lines_[static_cast<std::size_t>(i)];
+      try {
+        line.record = to_record(parse_strict_json(line.text, kMaxDepth));
+      } catch (const InputError& error) {
+        line.fault = error.what();
+      }
+    });
+    for (Line& line : lines_) {
+      if (!line.record) {
+        throw_input_error("{}:{}: not a record of longca: {}", name_, line.number, line.fault);
+      }
+      add_record(std::move(*line.record));
+    }
+    lines_.clear();
   }
 
   void add_record(Record&& record) {
@@ -96,6 +125,7 @@ class RecordLines {
   RecordFile file_;
   std::string line_;  ///< what has come of the current line
   int number_ = 1;
+  std::vector<Line> lines_;  ///< whole ones that are no records yet
 };
 
 void check_growth(gzFile file, std::size_t unpacked, const std::string& name) {

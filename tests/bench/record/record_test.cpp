@@ -223,6 +223,13 @@ TEST(Record, FaultsAreNamedWithFileAndLine) {
   expect_input_error([&] { parse_records(good + good + "nonsense\n", "a.jsonl"); },
                      "a.jsonl:3: not a record of longca: no valid JSON at column");
   expect_input_error([&] { parse_records("[1]\n", "a.jsonl"); }, "'record' must be an object");
+  // The first one, however many lines there are and whatever comes behind it.
+  std::string many;
+  for (int i = 0; i < 300; ++i) many += good;
+  const std::string faulty = many + "{}\n" + good + "nonsense\n";
+  expect_input_error([&] { parse_records(faulty, "a.jsonl"); }, "a.jsonl:301: not a record");
+  expect_input_error([&] { parse_records(faulty + std::string(kMaxRecordBytes + 1, 'x'), "a"); },
+                     "a:301: not a record");
 }
 
 /// Every value of the object that `path` reaches, replaced by each of `replacements`.
