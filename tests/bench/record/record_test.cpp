@@ -194,7 +194,9 @@ TEST(Record, InvalidUtf8InAReasonIsReplaced) {
 }
 
 TEST(Record, LineBreaksInAReasonStayInItsLine) {
-  const Record record = failed(StatusCode::crash, "two\nlines\r\n\0and more");
+  using std::string_literals::operator""s;
+  const Record record = failed(StatusCode::crash, "two\nlines\r\n\0and more"s);
+  EXPECT_EQ(record.status.reason.size(), 20);
   EXPECT_EQ(to_line(record).find('\n'), std::string::npos);
   EXPECT_EQ(parse_one(to_line(record)).status.reason, record.status.reason);
 }
