@@ -234,6 +234,12 @@ Work Advisor::work_of(const Case& c) {
   return kernel_work(kernel_of(c.kernel, c.problem().device), c, masks_);
 }
 
+const Work& Advisor::work_of(const EvidenceCell& cell) {
+  const auto found = works_.find(&cell);
+  return found != works_.end() ? found->second
+                               : works_.emplace(&cell, work_of(cell.c)).first->second;
+}
+
 const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity, bool own_path,
                                          std::span<const std::string_view> kinds_of_mask) {
   std::string key = quantity == Quantity::time ? "time" : "memory";
@@ -246,7 +252,7 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity, bool 
     const auto value = quantity == Quantity::time ? cell.time_ms : cell.peak_bytes;
     if (!value || *value <= 0) return;
     try {
-      Work work = work_of(cell.c);
+      Work work = work_of(cell);
       if (work.own_path != own_path) return;
       // What is known of one kind of masks alone tells nothing of the other.
       if (kinds_of_mask.size() > 1) work.planned_ms = 0;
@@ -263,7 +269,7 @@ const Advisor::Learned& Advisor::learned(const Case& c, Quantity quantity, bool 
     if (series == by_series_.end()) continue;
     for (const EvidenceCell* cell : series->second) {
       known.push_back(cell);
-      cases.push_back(&cell->c);
+      if (!works_.contains(cell)) cases.push_back(&cell->c);
     }
   }
   masks_.prepare(cases);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "advise/cell_model.h"
@@ -125,6 +126,8 @@ class Advisor {
   std::optional<MaskForm> form_of(const EvidenceCell& cell);
   /// What the case's kernel computes for its mask.
   Work work_of(const Case& c);
+  /// The same, once for each cell.
+  const Work& work_of(const EvidenceCell& cell);
   /// A model of the cells with masks of these kinds, slices or blocks, that are on the kernel's
   /// `own_path` as the case is, or not as it is not.
   const Learned& learned(const Case& c, Quantity quantity, bool own_path,
@@ -141,6 +144,7 @@ class Advisor {
   MaskFacts& masks_;
   std::vector<std::string> kernels_;  ///< of the registry for the card's device, and of records
   std::map<std::string, Learned> learned_;  ///< by series and quantity
+  std::unordered_map<const EvidenceCell*, Work> works_;
   std::map<std::string, std::vector<const EvidenceCell*>> by_series_;
 };
 
