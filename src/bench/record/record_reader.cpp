@@ -28,8 +28,9 @@ constexpr int kMaxDepth = 64;
 /// its size. Files of records shrink to a tenth; deflate can make a thousandth of zeros.
 constexpr std::size_t kFreeGrowth = std::size_t{64} << 20;
 constexpr std::size_t kMaxGrowth = 200;
-/// Lines that are read before they are made records, side by side.
+/// Lines are read before they are made records, side by side: so many, or up to a longer one.
 constexpr std::size_t kLinesTogether = 256;
+constexpr std::size_t kLongLine = std::size_t{1} << 20;
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == line.npos;
@@ -91,10 +92,11 @@ class RecordLines {
   };
 
   void add_line() {
+    const bool is_long = line_.size() > kLongLine;
     if (!is_blank(line_)) lines_.push_back({std::move(line_), number_});
     line_.clear();
     ++number_;
-    if (lines_.size() == kLinesTogether) make_records();
+    if (is_long || lines_.size() == kLinesTogether) make_records();
   }
 
   void make_records() {
