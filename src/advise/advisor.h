@@ -143,7 +143,7 @@ class Advisor {
   const Evidence& evidence_;
   MaskFacts& masks_;
   std::vector<std::string> kernels_;  ///< of the registry for the card's device, and of records
-  std::map<std::string, Learned> learned_;  ///< by series and quantity
+  std::map<std::string, Learned> learned_;               ///< by series and quantity
   std::unordered_map<const EvidenceCell*, Work> works_;  ///< work_of
   std::map<std::string, std::vector<const EvidenceCell*>> by_series_;
 };

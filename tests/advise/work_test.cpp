@@ -1,5 +1,6 @@
 #include "advise/work.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -9,7 +10,9 @@
 #include "attention/api/registry.h"
 #include "core/error.h"
 #include "mask/generators.h"
+#include "mask/own_lengths.h"
 #include "planted.h"
+#include "support/temp_directory.h"
 
 namespace longca::advise {
 namespace {
@@ -86,11 +89,19 @@ TEST(MaskFacts, CountsWhatIsIdleWhileTheLastItemsEnd) {
             256 * (164 * 100 - 256 * 64))
       << "of many waves the last is as long";
   EXPECT_EQ(MaskFacts().work(case_of("slice", "full", 1024)).idle.tile_rows, 0) << "one works on";
-  // A slice of more tiles than the longest item has parts.
-  Case c = case_of("slice", "full", 1024);
-  c.tokens = std::int64_t{1} << 20;
+}
+
+/// Slices of millions of tiles, whose sizes have no common part: they are cut into a million.
+TEST(MaskFacts, CountsWhatIsIdleBesideLongDocumentsInParts) {
+  const longca::testing::TempDirectory folder;
+  longca::testing::write_file(folder / "long.txt",
+                              fmt::format("{} {}", 2500 * kWorkTile, 2501 * kWorkTile));
+  Case c = documents_of("document", 5001 * kWorkTile, add_own_lengths(folder / "long.txt"));
   c.heads_q = c.heads_k = 1;
-  EXPECT_EQ(MaskFacts(2).work(c).idle.slices, 8192.0 * 8192) << "a slice, and an SM without one";
+  const double shorter = 2500.0 * 2500, longer = 2501.0 * 2501;
+  const double part = longer / (1 << 20);
+  EXPECT_NEAR(MaskFacts(2).work(c).idle.slices, longer - shorter, 2 * part);
+  EXPECT_NEAR(MaskFacts(3).work(c).idle.slices, 2 * longer - shorter, 3 * part);
 }
 
 TEST(MaskFacts, TheWorkOfAKernelThatSkipsNothingIsThatOfTheWholeMatrix) {
