@@ -22,23 +22,23 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kKeyStages; ++i) {
       ptx::mbarrier_init(&shared.keys_full[i], 1);
-      ptx::mbarrier_init(&shared.keys_empty[i], Shape::kConsumerWarps);
+      ptx::mbarrier_init(&shared.keys_empty[i], Shape::kConsumerWarps * ptx::kWarpArrivals);
     }
     for (int i = 0; i < Shape::kStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], 1);
-      ptx::mbarrier_init(&shared.q_empty[i], Shape::kGradientWarps);
+      ptx::mbarrier_init(&shared.q_empty[i], Shape::kGradientWarps * ptx::kWarpArrivals);
     }
     for (int i = 0; i < Shape::kDoutStages; ++i) {
       ptx::mbarrier_init(&shared.dout_full[i], 1);
-      ptx::mbarrier_init(&shared.dout_empty[i], Shape::kScoreWarps);
+      ptx::mbarrier_init(&shared.dout_empty[i], Shape::kScoreWarps * ptx::kWarpArrivals);
     }
-    ptx::mbarrier_init(&shared.pattern_empty, Shape::kConsumerWarps);
+    ptx::mbarrier_init(&shared.pattern_empty, Shape::kConsumerWarps * ptx::kWarpArrivals);
     for (int i = 0; i < Shape::kDsStages; ++i) {
-      ptx::mbarrier_init(&shared.ds_full[i], Shape::kScoreWarps);
-      ptx::mbarrier_init(&shared.ds_empty[i], Shape::kGradientWarps);
+      ptx::mbarrier_init(&shared.ds_full[i], Shape::kScoreWarps * ptx::kWarpArrivals);
+      ptx::mbarrier_init(&shared.ds_empty[i], Shape::kGradientWarps * ptx::kWarpArrivals);
     }
     for (int i = 0; i < Shape::kDqBuffers; ++i) {
-      ptx::mbarrier_init(&shared.dq_full[i], Shape::kDqWarps);
+      ptx::mbarrier_init(&shared.dq_full[i], Shape::kDqWarps * ptx::kWarpArrivals);
       ptx::mbarrier_init(&shared.dq_empty[i], 1);
     }
     ptx::fence_barrier_init();

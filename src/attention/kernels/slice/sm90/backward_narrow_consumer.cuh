@@ -203,7 +203,7 @@ struct BackwardGradientConsumer {
   ptx::PipelineState<Shape::kKeyStages> keys_pipe{};
 
   __device__ __forceinline__ void arrive(std::uint64_t& barrier) const {
-    if (lane == 0) ptx::mbarrier_arrive(&barrier);
+    ptx::mbarrier_arrive_warp(&barrier, lane);
   }
 
   /// dq = dS K: [64 rows, kDim] over all keys. `ds` is dSᵀ, an MN-major A.

@@ -52,7 +52,7 @@ struct BackwardScores {
   /// For the warp: the caller orders the other lanes' accesses before, by __syncwarp or wgmma's
   /// wait.
   __device__ __forceinline__ void arrive(std::uint64_t& barrier) const {
-    if (lane == 0) ptx::mbarrier_arrive(&barrier);
+    ptx::mbarrier_arrive_warp(&barrier, lane);
   }
 
   /// s = K Qᵀ or V dOᵀ over kInner dimensions: [64 keys of this warpgroup, 2 · kCount rows].

@@ -37,7 +37,8 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     }
     for (int i = 0; i < Shape::kStages; ++i) {
       ptx::mbarrier_init(&shared.full[i], 1);
-      ptx::mbarrier_init(&shared.empty[i], Shape::kConsumerWarps * Shape::kCluster);
+      ptx::mbarrier_init(&shared.empty[i],
+                         Shape::kConsumerWarps * Shape::kCluster * ptx::kWarpArrivals);
     }
     ptx::mbarrier_init(&shared.work_full, 1);
     ptx::mbarrier_init(&shared.work_empty, 1);

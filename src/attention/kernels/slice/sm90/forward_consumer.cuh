@@ -48,8 +48,8 @@ struct ForwardConsumer {
   /// Marks the stage empty, in both CTAs of a cluster, once every lane has read it.
   __device__ void release(int stage) {
     __syncwarp();
-    if (lane() == 0) ptx::mbarrier_arrive(&shared.empty[stage]);
-    if (Shape::kCluster > 1 && lane() == 1) {
+    ptx::mbarrier_arrive_warp(&shared.empty[stage], lane());
+    if (Shape::kCluster > 1 && (ptx::kWarpArrivals > 1 || lane() == 1)) {
       ptx::cluster_mbarrier_arrive(&shared.empty[stage], rank ^ 1);
     }
   }

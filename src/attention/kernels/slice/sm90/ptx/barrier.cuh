@@ -42,6 +42,20 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
                : "memory");
 }
 
+/// Arrivals of a warp that arrives as one (mbarrier_arrive_warp). In a build with LONGCA_RACECHECK
+/// every lane arrives: compute-sanitizer's racecheck does not follow an order through __syncwarp.
+#ifdef LONGCA_RACECHECK
+constexpr int kWarpArrivals = 32;
+#else
+constexpr int kWarpArrivals = 1;
+#endif
+
+/// The warp's arrival. The caller orders the other lanes' accesses before, by __syncwarp or wgmma's
+/// wait. The barrier counts kWarpArrivals for it.
+__device__ __forceinline__ void mbarrier_arrive_warp(std::uint64_t* barrier, int lane) {
+  if (kWarpArrivals > 1 || lane == 0) mbarrier_arrive(barrier);
+}
+
 /// Arrives and adds `bytes` to those that the phase still expects from TMA. Bytes may land before:
 /// the phase stays open, as this arrival is pending.
 __device__ __forceinline__ void mbarrier_arrive_expect_tx(std::uint64_t* barrier,
