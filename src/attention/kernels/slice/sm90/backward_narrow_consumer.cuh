@@ -38,6 +38,10 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
   static_assert(Shape::kRowsTogether && Shape::kPatternStages == Shape::kStages);
   // The stage and parity of dSᵀ follow from the stage of Q.
   static_assert(Shape::kStages == 4 && Shape::kDsStages == 2);
+  /// P is held times 2^kShift: float16 ends at 2⁻²⁴, and dS takes the rounded P. So probabilities
+  /// keep eleven bits down to 2⁻²⁹.
+  static constexpr int kShift = std::is_same_v<T, __half> ? 15 : 0;
+  static constexpr float kUnshift = 1.0f / (1 << kShift);
 
   ptx::PipelineState<Shape::kStages> pipe{};
   ptx::PipelineState<Shape::kKeyStages> keys_pipe{};
@@ -90,8 +94,8 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta). P is as rounded for dV: its float32 registers hold the
-  /// next tile's scores by now.
+  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta), from p = Pᵀ · 2^kShift and delta / 2^kShift. P is as
+  /// rounded for dV: its float32 registers hold the next tile's scores by now.
   __device__ __forceinline__ void differentiate(std::uint32_t (&ds)[16],
                                                 const std::uint32_t (&p)[16], const float (&dp)[32],
                                                 const float2 (&delta)[8]) const {
@@ -100,9 +104,13 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       const float2 of_rows = delta[i / 4];
       const float2 low = unpack_pair(p[i / 2]);
       const float2 high = unpack_pair(p[i / 2 + 1]);
-      ds[i / 2] = ptx::pack<T>(low.x * (dp[i] - of_rows.x), low.y * (dp[i + 1] - of_rows.y));
-      ds[i / 2 + 1] =
-          ptx::pack<T>(high.x * (dp[i + 2] - of_rows.x), high.y * (dp[i + 3] - of_rows.y));
+      const auto minus_delta = [](float x, float of_row) {
+        return kShift == 0 ? x - of_row : fmaf(x, kUnshift, -of_row);
+      };
+      ds[i / 2] = ptx::pack<T>(low.x * minus_delta(dp[i], of_rows.x),
+                               low.y * minus_delta(dp[i + 1], of_rows.y));
+      ds[i / 2 + 1] = ptx::pack<T>(high.x * minus_delta(dp[i + 2], of_rows.x),
+                                   high.y * minus_delta(dp[i + 3], of_rows.y));
     }
   }
 
@@ -151,6 +159,10 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       const int pattern = shared.tile[stage].pattern;
       float2 lse_log2[8];
       this->load_terms(lse_log2, shared.terms[stage][0]);
+      if constexpr (kShift != 0) {
+#pragma unroll
+        for (float2& x : lse_log2) x = make_float2(x.x - kShift, x.y - kShift);
+      }
 
       float dp[32];
       ptx::warpgroup_arrive();
@@ -162,6 +174,10 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
       float2 delta[8];
       this->load_terms(delta, shared.terms[stage][1]);
+      if constexpr (kShift != 0) {
+#pragma unroll
+        for (float2& x : delta) x = make_float2(x.x * kUnshift, x.y * kUnshift);
+      }
 
       // After the last tile this reads a stage that TMA may be writing, and the result is unused:
       // cheaper than a branch, across which the compiler would not keep wgmma in flight.
@@ -183,6 +199,10 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       arrive(shared.dout_empty[stage]);
     }
     ptx::warpgroup_fence_operand(dv);
+    if constexpr (kShift != 0) {
+#pragma unroll
+      for (float& x : dv) x *= kUnshift;
+    }
   }
 };
 

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   if (produces && threadIdx.x % 32 == 0) {
     for (int i = 0; i < Shape::kQueryStages; ++i) {
       ptx::mbarrier_init(&shared.q_full[i], 1);
-      ptx::mbarrier_init(&shared.q_empty[i], kRowGroups);
+      ptx::mbarrier_init(&shared.q_empty[i], kRowGroups * ptx::kGroupArrivals);
     }
     for (int i = 0; i < Shape::kStages; ++i) {
       ptx::mbarrier_init(&shared.full[i], 1);

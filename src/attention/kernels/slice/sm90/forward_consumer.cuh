@@ -49,7 +49,7 @@ struct ForwardConsumer {
   __device__ void release(int stage) {
     __syncwarp();
     ptx::mbarrier_arrive_warp(&shared.empty[stage], lane());
-    if (Shape::kCluster > 1 && (ptx::kWarpArrivals > 1 || lane() == 1)) {
+    if (Shape::kCluster > 1 && (ptx::kEveryThreadArrives || lane() == 1)) {
       ptx::cluster_mbarrier_arrive(&shared.empty[stage], rank ^ 1);
     }
   }
@@ -314,7 +314,7 @@ struct ForwardConsumer {
   /// Marks empty the stage of Q that O left through, once TMA has read it: only thread 0, which
   /// issued the store, can wait for it. Called some time later, so that the wait costs nothing.
   __device__ __forceinline__ void release_stored() {
-    if (stored >= 0 && thread() == 0) {
+    if (stored >= 0 && (ptx::kEveryThreadArrives || thread() == 0)) {
       ptx::bulk_wait_group_read();
       ptx::mbarrier_arrive(&shared.q_empty[stored]);
     }

@@ -42,18 +42,23 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
                : "memory");
 }
 
-/// Arrivals of a warp that arrives as one (mbarrier_arrive_warp). In a build with LONGCA_RACECHECK
-/// every lane arrives: compute-sanitizer's racecheck does not follow an order through __syncwarp.
+/// Whether every thread arrives for itself where one arrives for a warp or warpgroup otherwise: for
+/// compute-sanitizer's racecheck, which does not follow an order through __syncwarp or a named
+/// barrier to that thread (preset racecheck).
 #ifdef LONGCA_RACECHECK
-constexpr int kWarpArrivals = 32;
+constexpr bool kEveryThreadArrives = true;
 #else
-constexpr int kWarpArrivals = 1;
+constexpr bool kEveryThreadArrives = false;
 #endif
+/// Arrivals of a warp, of which a barrier counts so many (mbarrier_arrive_warp).
+constexpr int kWarpArrivals = kEveryThreadArrives ? 32 : 1;
+/// Arrivals of a warpgroup of which one thread arrives for all, behind a named barrier.
+constexpr int kGroupArrivals = kEveryThreadArrives ? 128 : 1;
 
 /// The warp's arrival. The caller orders the other lanes' accesses before, by __syncwarp or wgmma's
 /// wait. The barrier counts kWarpArrivals for it.
 __device__ __forceinline__ void mbarrier_arrive_warp(std::uint64_t* barrier, int lane) {
-  if (kWarpArrivals > 1 || lane == 0) mbarrier_arrive(barrier);
+  if (kEveryThreadArrives || lane == 0) mbarrier_arrive(barrier);
 }
 
 /// Arrives and adds `bytes` to those that the phase still expects from TMA. Bytes may land before:
