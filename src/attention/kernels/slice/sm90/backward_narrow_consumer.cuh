@@ -38,9 +38,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
   static_assert(Shape::kRowsTogether && Shape::kPatternStages == Shape::kStages);
   // The stage and parity of dSᵀ follow from the stage of Q.
   static_assert(Shape::kStages == 4 && Shape::kDsStages == 2);
-  /// P is held times 2^kShift: float16 ends at 2⁻²⁴, and dS takes the rounded P. So probabilities
-  /// keep eleven bits down to 2⁻²⁹.
-  static constexpr int kShift = std::is_same_v<T, __half> ? 15 : 0;
+  static constexpr int kShift = weight_shift<T>(kDim, Shape::kCapped);
   static constexpr float kUnshift = 1.0f / (1 << kShift);
 
   ptx::PipelineState<Shape::kStages> pipe{};
@@ -94,7 +92,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta), from p = Pᵀ · 2^kShift and delta / 2^kShift. P is as
+  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta), from Pᵀ · 2^kShift and delta / 2^kShift. P is as
   /// rounded for dV: its float32 registers hold the next tile's scores by now.
   __device__ __forceinline__ void differentiate(std::uint32_t (&ds)[16],
                                                 const std::uint32_t (&p)[16], const float (&dp)[32],
@@ -159,10 +157,6 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       const int pattern = shared.tile[stage].pattern;
       float2 lse_log2[8];
       this->load_terms(lse_log2, shared.terms[stage][0]);
-      if constexpr (kShift != 0) {
-#pragma unroll
-        for (float2& x : lse_log2) x = make_float2(x.x - kShift, x.y - kShift);
-      }
 
       float dp[32];
       ptx::warpgroup_arrive();
@@ -174,10 +168,6 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
       float2 delta[8];
       this->load_terms(delta, shared.terms[stage][1]);
-      if constexpr (kShift != 0) {
-#pragma unroll
-        for (float2& x : delta) x = make_float2(x.x * kUnshift, x.y * kUnshift);
-      }
 
       // After the last tile this reads a stage that TMA may be writing, and the result is unused:
       // cheaper than a branch, across which the compiler would not keep wgmma in flight.
