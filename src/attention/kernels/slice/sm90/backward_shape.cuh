@@ -20,7 +20,9 @@ struct RowTerms {
 
 /// Whether warpgroups have roles (BackwardScoreConsumer and BackwardGradientConsumer). A softcap
 /// would need more registers.
-constexpr bool is_narrow(int dim, bool capped) { return dim == 64 && !capped; }
+constexpr bool is_narrow(int dim, bool capped) {
+  return dim == 64 && !capped;
+}
 
 /// Where dS takes P as rounded for dV (is_narrow), float16 holds P times 2^15: its smallest number
 /// is 2⁻²⁴, and gradients of smaller probabilities would be lost. So they keep eleven bits down to
