@@ -52,9 +52,12 @@ class BackwardWriter {
   void compute_with_keys_alone(const Work& work, int chunk, int step);
   void compute_late();
   void clear_late_half(const Work& work, const KeyPair& into, bool first_dq, bool first_dkv);
+  bool has_late_chunk(int group) const;
+  bool begins_late_keys(const Work& work, int chunk, int step);
   void call(const Work& work, int keys_step, int chunk, const CallHeads& heads, const KeyPair& into,
             bool first_dq, bool first_dkv, int step);
   void clear_unseen_keys(int step, int group);
+  void clear_own_gaps(int group, int step);
   void finish_queries(int chunk, int step);
   void add_sink_gradients(int chunk, int step);
   void finish_keys(int group, const std::vector<LateSum>& sums, int step);
@@ -76,6 +79,7 @@ class BackwardWriter {
   CallHeads early_;
   CallHeads late_;
   bool halved_ = false;
+  Coverage late_keys_;  ///< own keys whose late half was written, if nothing else adds to it
   bool has_sink_gradients_ = false;  ///< of some chunk
 };
 
@@ -172,14 +176,36 @@ void BackwardWriter::compute_with_keys_alone(const Work& work, int chunk, int st
        {parts_.result({dk, group}, false), parts_.result({dv, group}, false)}, true, true, step);
 }
 
-/// Clears the late half of what the early half overwrote: other steps add to it meanwhile.
+/// Clears the late half of what the early half overwrote, if other steps add to it meanwhile: to dq
+/// always.
 void BackwardWriter::clear_late_half(const Work& work, const KeyPair& into, bool first_dq,
                                      bool first_dkv) {
   if (first_dq) parts_.writer.add(Clear{with_heads(with_rows(dq(0), work.rows), late_.q)}, 0);
-  if (!first_dkv || late_.kv == early_.kv) return;
+  if (!first_dkv || late_.kv == early_.kv || !parts_.context->adds_to_own_keys()) return;
   for (const Region& keys : {into.k, into.v}) {
     parts_.writer.add(Clear{with_heads(with_rows(keys, work.keys), late_.kv)}, 0);
   }
+}
+
+bool BackwardWriter::has_late_chunk(int group) const {
+  for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
+    if (parts_.group_of(chunk) == group && is_late(chunk)) return true;
+  }
+  return false;
+}
+
+/// Whether a late call is the first to write the gradients of its own keys. Clears those that only
+/// some calls before it have written.
+bool BackwardWriter::begins_late_keys(const Work& work, int chunk, int step) {
+  if (parts_.context->adds_to_own_keys()) return false;
+  GradientTarget& own = own_keys_[static_cast<std::size_t>(parts_.group_of(chunk))];
+  if (!halved_) {
+    const Region keys[] = {own.into.k, own.into.v};
+    return begins(parts_.writer, own.coverage, work.keys, keys, step);
+  }
+  if (late_.kv == early_.kv) return false;
+  const Region keys[] = {with_heads(own.into.k, late_.kv), with_heads(own.into.v, late_.kv)};
+  return begins(parts_.writer, late_keys_, work.keys, keys, step);
 }
 
 void BackwardWriter::compute_late() {
@@ -194,9 +220,11 @@ void BackwardWriter::compute_late() {
     for (const Work& work : parts_.work(0, chunk)) {
       const Region queries[] = {dq(chunk)};
       const bool first_dq = begins(parts_.writer, reached(chunk), work.rows, queries, step);
+      const bool first_dkv = begins_late_keys(work, chunk, step);
       const KeyPair& into = own_keys_[static_cast<std::size_t>(parts_.group_of(chunk))].into;
-      call(work, 0, chunk, halved_ ? late_ : all_heads(chunk), into, first_dq, false, step);
+      call(work, 0, chunk, halved_ ? late_ : all_heads(chunk), into, first_dq, first_dkv, step);
     }
+    if (last_of_group(chunk)) clear_own_gaps(parts_.group_of(chunk), step);
     finish_queries(chunk, step);
   }
 }
@@ -227,10 +255,8 @@ void BackwardWriter::call(const Work& work, int keys_step, int chunk, const Call
 
 void BackwardWriter::clear_unseen_keys(int step, int group) {
   if (step == 0) {
-    // With a JointSplit, total_keys reads only sums that were written.
-    const GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];
-    const Region keys[] = {own.into.k, own.into.v};
-    if (split() == nullptr) clear_gaps(parts_.writer, own.coverage, keys, step);
+    // Late calls write what they see, unless other steps add to it meanwhile.
+    if (!has_late_chunk(group) || parts_.context->adds_to_own_keys()) clear_own_gaps(group, step);
     return;
   }
   for (int block = 0; block < parts_.context->blocks(step); ++block) {
@@ -238,6 +264,15 @@ void BackwardWriter::clear_unseen_keys(int step, int group) {
     const Region keys[] = {target.into.k, target.into.v};
     if (target.complete) clear_gaps(parts_.writer, target.coverage, keys, step);
   }
+}
+
+/// With a JointSplit, total_keys reads only sums that were written.
+void BackwardWriter::clear_own_gaps(int group, int step) {
+  if (split() != nullptr) return;
+  GradientTarget& own = own_keys_[static_cast<std::size_t>(group)];
+  const Region keys[] = {own.into.k, own.into.v};
+  clear_gaps(parts_.writer, own.coverage, keys, step);
+  own.coverage.add({0, own.into.k.tokens.size()});
 }
 
 void BackwardWriter::finish_queries(int chunk, int step) {

@@ -79,6 +79,8 @@ class Cast final : public ContextExchange {
   KeyPair keys(int step, int block, int group) override;
   void fetch(int step) override;
   void begin_gradients(std::vector<KeyPair> own) override;
+  /// The sums of the last stage are returned, those of the ones before are added.
+  bool adds_to_own_keys() const override { return steps() > 2; }
   GradientTarget& target(int step, int block, int group) override;
   void before_gradients(int step) override;
   void after_gradients(int step) override;

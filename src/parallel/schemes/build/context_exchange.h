@@ -63,6 +63,9 @@ class ContextExchange {
   /// has arrived, and queues the step's own sums for sending.
   virtual void before_gradients(int step) = 0;
   virtual void after_gradients(int step) = 0;
+  /// Whether after_gradients adds to the gradients of the own keys. If not, nothing does before the
+  /// sums that finish_gradients returns.
+  virtual bool adds_to_own_keys() const { return true; }
   /// Writes the exchanges and sums that remain after the last step. Calls `meanwhile` once, for the
   /// computing that overlaps with the first of them. Returns the sums that arrive last, which the
   /// caller has yet to add to the gradients of the own keys.

@@ -87,6 +87,8 @@ class Ring final : public ContextExchange {
   void before_gradients(int step) override;
   void after_gradients(int step) override;
   LateSums finish_gradients(const std::function<void()>& meanwhile) override;
+  /// The sum of the own block comes home at the end; that of the first of several rounds earlier.
+  bool adds_to_own_keys() const override { return context_.place.windows > 1; }
 
  private:
   /// The first `rows` rows of the buffer that holds a step's keys.
