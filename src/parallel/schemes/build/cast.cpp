@@ -190,7 +190,7 @@ void Cast::begin_gradients(std::vector<KeyPair> own) {
 }
 
 GradientTarget& Cast::target(int, int block, int group) {
-  return targets_[static_cast<std::size_t>(block * groups_ + group)];
+  return targets_[static_cast<std::size_t>(std::int64_t{block} * groups_ + group)];
 }
 
 void Cast::before_gradients(int step) {
