@@ -27,10 +27,11 @@ void print_choices(std::ostream& out, const Advice& advice) {
   for (const Choice& choice : advice.choices) {
     const std::string interval = fmt::format("{} to {}", format_figure(choice.time_ms.low),
                                              format_figure(choice.time_ms.high));
-    out << fmt::format(
-        "  {:>2}  {:<{}}  {:>9}  {:>19}  {:>9}  {}\n", ++rank, printable(name_of_choice(choice)),
-        width, format_figure(choice.time_ms.value), interval,
-        choice.peak_bytes ? format_bytes(choice.peak_bytes->value) : "-", basis_text(choice));
+    out << fmt::format("  {:>2}  {:<{}}  {:>9}  {:>19}  {:>9}  {}\n", ++rank,
+                       printable(name_of_choice(choice)), width,
+                       format_figure(choice.time_ms.value), interval,
+                       choice.peak_bytes ? format_bytes(choice.peak_bytes->value) : "-",
+                       basis_text(choice) + (choice.tied ? ", tied" : ""));
   }
 }
 
@@ -90,7 +91,7 @@ std::string basis_text(const Choice& choice) {
   std::string text{to_string(choice.basis)};
   if (choice.c.platform) text += " on " + *choice.c.platform;
   if (choice.situation) text += fmt::format(" {}", describe(*choice.situation));
-  return choice.tied ? text + ", tied" : text;
+  return text;
 }
 
 void print_refusals(std::ostream& out, std::string_view title, std::vector<Refusal> refusals) {

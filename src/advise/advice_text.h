@@ -16,7 +16,7 @@ void print_advice(std::ostream& out, const Evidence& evidence, std::span<const A
 
 /// "causal, tokens 16K, heads 64:8, …: step".
 std::string title_of(const Advice& advice);
-/// "interpolated between measured lengths, tied".
+/// "interpolated between measured lengths".
 std::string basis_text(const Choice& choice);
 /// Prints the files whose records the choices rest on, if there are any.
 void print_files(std::ostream& out, std::span<const Choice> choices);

@@ -6,6 +6,8 @@
 #include <map>
 #include <ostream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "advise/advice_text.h"
@@ -99,29 +101,62 @@ std::vector<const Choice*> shown_rows(const WeighedDegrees& weighed) {
   return rows;
 }
 
+/// Ascending numbers as "1 to 4, 6".
+std::string numbers_text(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : " to ", numbers[last]);
+    i = last;
+  }
+  return text;
+}
+
+/// A line for each remark: "  1 to 4: simulated on h200x8".
+void print_remarks(std::ostream& out, const std::vector<std::string>& of_rows) {
+  std::vector<std::pair<std::string, std::vector<int>>> remarks;
+  for (int row = 0; const std::string& text : of_rows) {
+    const auto known = std::ranges::find(remarks, text, [](const auto& r) { return r.first; });
+    auto& rows = known != remarks.end() ? known->second
+                                        : remarks.emplace_back(text, std::vector<int>{}).second;
+    rows.push_back(++row);
+  }
+  for (const auto& [text, rows] : remarks) {
+    out << fmt::format("  {}: {}\n", numbers_text(rows), text);
+  }
+}
+
 void print_rows(std::ostream& out, const Evidence& evidence, const WeighedDegrees& weighed) {
   const std::vector<const Choice*> rows = shown_rows(weighed);
   if (rows.empty()) return;
-  int width = 6;
-  for (const Choice* row : rows) width = std::max(width, columns_of(name_of_choice(*row)));
-  constexpr auto kRow = "  {:>6}  {:>8}  {:<{}}  {:>9}  {:>19}  {:>9}  {:>9}  {}\n";
-  out << fmt::format(fmt::runtime(kRow), "degree", "replicas", "with", width, "ms a step",
-                     "90 % interval", "memory", "kept", "basis");
+  std::vector<std::string> intervals;
+  std::vector<std::string> remarks;
+  std::size_t width = std::string_view("90 % interval").size();
   for (const Choice* row : rows) {
-    const std::string interval =
-        fmt::format("{} to {}", format_figure(row->time_ms.low), format_figure(row->time_ms.high));
-    out << fmt::format(fmt::runtime(kRow), degree_of(*row), replicas_of(weighed, *row),
-                       printable(name_of_choice(*row)), width, format_figure(row->time_ms.value),
-                       interval, row->peak_bytes ? format_bytes(row->peak_bytes->value) : "-",
-                       format_bytes(kept_bytes(weighed, degree_of(*row))),
-                       remarks_of(*row, evidence, weighed));
+    intervals.push_back(
+        fmt::format("{} to {}", format_figure(row->time_ms.low), format_figure(row->time_ms.high)));
+    remarks.push_back(remarks_of(*row, evidence, weighed));
+    width = std::max(width, intervals.back().size());
+  }
+  constexpr auto kRow = "  {:>2}  {:>6}  {:>9}  {:>{}}  {:>8}  {:>8}  {}\n";
+  out << fmt::format(fmt::runtime(kRow), "", "degree", "ms a step", "90 % interval", width,
+                     "memory", "kept", "with");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Choice& row = *rows[i];
+    out << fmt::format(fmt::runtime(kRow), i + 1, degree_of(row), format_figure(row.time_ms.value),
+                       intervals[i], width,
+                       row.peak_bytes ? format_bytes(row.peak_bytes->value) : "-",
+                       format_bytes(kept_bytes(weighed, degree_of(row))),
+                       printable(name_of_choice(row)) + (row.tied ? ", tied" : ""));
   }
   if (const std::size_t more = weighed.choices.size() - rows.size(); more > 0) {
     out << fmt::format("  and {} more: --json has all\n", more);
   }
-  out << "  memory: of one call at its peak; kept: q, k, v, o, LSE of all layers for their "
-         "backward "
-         "passes; per GPU\n";
+  print_remarks(out, remarks);
+  out << "  memory: of one call at its peak, per GPU\n"
+         "  kept: q, k, v, o and LSE of all layers for their backward passes, per GPU\n";
 }
 
 /// Why a degree has no choice, or what would make its place certain.

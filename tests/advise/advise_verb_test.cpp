@@ -17,6 +17,7 @@ namespace longca::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -226,6 +227,8 @@ TEST_F(AdviseVerb, WeighsContextParallelDegreesAgainstReplicas) {
   EXPECT_THAT(table.out, StartsWith("Use context-parallel degree "));
   EXPECT_THAT(table.out, HasSubstr("attention and its communication alone"));
   EXPECT_THAT(table.out, HasSubstr("2 of 4 replicas idle"));
+  EXPECT_THAT(table.out, ContainsRegex("\n  [1-9][0-9, to]*: simulated on h200x"))
+      << "what rows rest on, below them";
 }
 
 TEST_F(AdviseVerb, WhereNoRecordIsOfTheCardEveryDegreeIsSimulated) {
