@@ -52,11 +52,10 @@ class BackwardWriter {
   void compute_with_keys_alone(const Work& work, int chunk, int step);
   void compute_late();
   void clear_late_half(const Work& work, const KeyPair& into, bool first_dq, bool first_dkv);
-  bool has_late_chunk(int group) const;
   bool begins_late_keys(const Work& work, int chunk, int step);
   void call(const Work& work, int keys_step, int chunk, const CallHeads& heads, const KeyPair& into,
             bool first_dq, bool first_dkv, int step);
-  void clear_unseen_keys(int step, int group);
+  void clear_unseen_keys(int step, int chunk);
   void clear_own_gaps(int group, int step);
   void finish_queries(int chunk, int step);
   void add_sink_gradients(int chunk, int step);
@@ -130,7 +129,7 @@ void BackwardWriter::write() {
     context.before_gradients(step);
     for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
       if (step > 0 || !is_late(chunk)) compute(step, chunk);
-      if (last_of_group(chunk)) clear_unseen_keys(step, parts_.group_of(chunk));
+      if (last_of_group(chunk)) clear_unseen_keys(step, chunk);
       const bool is_last = step + 1 == context.steps();
       const bool more_comes = is_late(chunk) || halved_ || split() != nullptr;
       if (is_last && !more_comes) finish_queries(chunk, step);
@@ -185,13 +184,6 @@ void BackwardWriter::clear_late_half(const Work& work, const KeyPair& into, bool
   for (const Region& keys : {into.k, into.v}) {
     parts_.writer.add(Clear{with_heads(with_rows(keys, work.keys), late_.kv)}, 0);
   }
-}
-
-bool BackwardWriter::has_late_chunk(int group) const {
-  for (int chunk = 0; chunk < parts_.chunks(); ++chunk) {
-    if (parts_.group_of(chunk) == group && is_late(chunk)) return true;
-  }
-  return false;
 }
 
 /// Whether a late call is the first to write the gradients of its own keys. Clears those that only
@@ -253,10 +245,12 @@ void BackwardWriter::call(const Work& work, int keys_step, int chunk, const Call
       step);
 }
 
-void BackwardWriter::clear_unseen_keys(int step, int group) {
+/// Behind the last chunk of a group, which is late if any of the group's is.
+void BackwardWriter::clear_unseen_keys(int step, int chunk) {
+  const int group = parts_.group_of(chunk);
   if (step == 0) {
     // Late calls write what they see, unless other steps add to it meanwhile.
-    if (!has_late_chunk(group) || parts_.context->adds_to_own_keys()) clear_own_gaps(group, step);
+    if (!is_late(chunk) || parts_.context->adds_to_own_keys()) clear_own_gaps(group, step);
     return;
   }
   for (int block = 0; block < parts_.context->blocks(step); ++block) {
