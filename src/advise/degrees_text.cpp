@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <map>
 #include <ostream>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "advise/advice_text.h"
+#include "core/number_runs.h"
 #include "core/printable.h"
 #include "report/format.h"
 
@@ -101,30 +103,17 @@ std::vector<const Choice*> shown_rows(const WeighedDegrees& weighed) {
   return rows;
 }
 
-/// Ascending numbers as "1 to 4, 6".
-std::string numbers_text(const std::vector<int>& numbers) {
-  std::string text;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
-    if (last > i) text += fmt::format("{}{}", last == i + 1 ? ", " : " to ", numbers[last]);
-    i = last;
-  }
-  return text;
-}
-
 /// A line for each remark: "  1 to 4: simulated on h200x8".
 void print_remarks(std::ostream& out, const std::vector<std::string>& of_rows) {
-  std::vector<std::pair<std::string, std::vector<int>>> remarks;
+  std::vector<std::pair<std::string, std::set<int>>> remarks;
   for (int row = 0; const std::string& text : of_rows) {
     const auto known = std::ranges::find(remarks, text, [](const auto& r) { return r.first; });
-    auto& rows = known != remarks.end() ? known->second
-                                        : remarks.emplace_back(text, std::vector<int>{}).second;
-    rows.push_back(++row);
+    auto& rows =
+        known != remarks.end() ? known->second : remarks.emplace_back(text, std::set<int>{}).second;
+    rows.insert(++row);
   }
   for (const auto& [text, rows] : remarks) {
-    out << fmt::format("  {}: {}\n", numbers_text(rows), text);
+    out << fmt::format("  {}: {}\n", number_runs(rows), text);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/number_runs.h"
 #include "parallel/plan/lane_order.h"
 
 namespace longca {
@@ -26,22 +27,9 @@ std::string shape_of(const Mask& mask) {
   return mask.blocks() == nullptr ? shape : shape + " in blocks";
 }
 
-/// "0, 2", "0 to 4, 6 to 15".
-std::string numbers(const std::set<int>& list) {
-  std::vector<std::string> runs;
-  for (auto it = list.begin(); it != list.end();) {
-    const int first = *it;
-    int last = first;
-    while (++it != list.end() && *it == last + 1) ++last;
-    runs.push_back(fmt::format("{}", first));
-    if (last > first) runs.back() += fmt::format("{}{}", last == first + 1 ? ", " : " to ", last);
-  }
-  return fmt::format("{}", fmt::join(runs, ", "));
-}
-
 /// "step 3", "steps 1, 2".
 std::string named(const char* what, const std::set<int>& list) {
-  return fmt::format("{}{} {}", what, list.size() == 1 ? "" : "s", numbers(list));
+  return fmt::format("{}{} {}", what, list.size() == 1 ? "" : "s", number_runs(list));
 }
 
 /// What happens in one step of a pass.
