@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "attention/api/registry.h"
 #include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
 #include "bench/ranks/rank_trace.h"
@@ -55,6 +56,16 @@ bool is_slice_there(const Case& c, const cost::Platform& platform) {
 
 bool has_rates(const Case& c, const MeasuredRates& rates, const cost::Platform& platform) {
   return is_slice_there(c, platform) || rates.has(c) || page_has(c, platform);
+}
+
+/// Sets what the kernel of the case merges itself.
+void note_merging(const Case& c, simulate::OpTimes& times) {
+  const KernelRegistry& kernels = KernelRegistry::global();
+  if (!kernels.contains(c.kernel)) return;
+  const Problem problem = c.problem();
+  const Capabilities& can = kernels.find(c.kernel, problem.device).capabilities();
+  times.merges_earlier = can_merge_earlier(can, problem);
+  times.adds_to_dq = can.adds_to_dq;
 }
 
 /// "slice, flash": the kernels whose times the platform's page has.
@@ -321,8 +332,9 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   const GeneratedMask mask = case_mask(c);
   const ParallelProblem problem = problem_of(c, mask, cluster);
   const auto kernel = rates.times(c, mask.mask.mean_area() / problem.ranks, cluster.platform);
-  const simulate::OpTimes times{kernel.get(), &cluster.platform, c.head_dim, c.dtype,
-                                c.simulated_mode.has_value()};
+  simulate::OpTimes times{kernel.get(), &cluster.platform, c.head_dim, c.dtype,
+                          c.simulated_mode.has_value()};
+  note_merging(c, times);
   CellSums sums(problem.ranks);
   for (const Pass pass : passes_of(c.pass)) {
     simulate_pass(c, pass, problem, cluster, times, detail, sums, record);

@@ -44,6 +44,8 @@ void for_each_member(Can& can, const Visit& visit) {
   visit("block_masks", can.block_masks);
   visit("backward", can.backward);
   visit("accumulate", can.accumulate);
+  visit("merges_earlier_dims", can.merges_earlier_dims);
+  visit("adds_to_dq", can.adds_to_dq);
   visit("deterministic", can.deterministic);
   visit("sinks", can.sinks);
   visit("softcap", can.softcap);

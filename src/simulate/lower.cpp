@@ -49,14 +49,27 @@ class OpSeconds {
   OpSeconds(const RankPlan& plan, const std::vector<Op>& ops, const OpTimes& times)
       : plan_(plan), times_(times), late_(plan, ops, false) {}
 
+  /// Of op `index`, after those before it.
+  double of(std::size_t index, const Op& op) {
+    op_ = index;
+    return std::visit(*this, op.what);
+  }
+
   double operator()(const Exchange&) { return 0; }
   double operator()(const Attend& a) {
-    if (late_.allowed(a.o.buffer)) return make_room(a.o);
+    if (late_.allowed(a.o.buffer)) {
+      // The kernel loads the earlier part while it computes.
+      return merged_by_kernel(a.o, times_.merges_earlier, true) > 0 ? 0 : make_room(a.o);
+    }
     return a.first ? 0 : memory(3 * bytes(a.q));
   }
   double operator()(const AttendBackward& a) {
     const double sums = a.first_dkv ? 0 : memory(2 * (bytes(a.dk) + bytes(a.dv)));
-    if (late_.allowed(a.dq.buffer)) return sums + make_room(a.dq);
+    if (late_.allowed(a.dq.buffer)) {
+      const double held = merged_by_kernel(a.dq, times_.adds_to_dq, false);
+      if (held > 0) return sums + memory(held * static_cast<double>(size_of(times_.dtype)));
+      return sums + make_room(a.dq);
+    }
     return sums + (a.first_dq ? 0 : memory(3 * bytes(a.q)));
   }
   double operator()(const Copy& c) const { return pass(bytes(c.from) + bytes(c.to)); }
@@ -99,6 +112,19 @@ class OpSeconds {
         static_cast<double>(std::ssize(call.parts)) * static_cast<double>(size_of(times_.dtype));
     return pass(elements * (parts + (call.accumulator ? kSumBytes : 0) + result_bytes));
   }
+  /// The part of `region` that the kernel itself merges with an earlier one (KernelComputer): its
+  /// elements. 0: none.
+  double merged_by_kernel(const Region& region, bool merges, bool whole) {
+    if (!merges) return 0;
+    MergeQueue& queue = queue_of(region.buffer);
+    const Box box{region.tokens, region.heads};
+    const auto joint = queue.joint(box);
+    if (!joint || (whole && joint->held != box)) return 0;
+    const Box& held = joint->held;
+    if (!late_.ends(op_, {region.buffer, held.rows, held.heads})) return 0;
+    queue.join(box, *joint);
+    return static_cast<double>(held.rows.size() * held.heads.size() * times_.head_dim);
+  }
   /// Merges of earlier parts that free a slot for another one.
   double make_room(const Region& region) {
     double seconds = 0;
@@ -129,6 +155,7 @@ class OpSeconds {
   const OpTimes& times_;
   LateMerging late_;
   std::map<int, MergeQueue> queues_;  ///< by buffer that is merged late
+  std::size_t op_ = 0;
 };
 
 TensorRole role_of(const RankPlan& plan, const Message& message) {
@@ -167,7 +194,7 @@ RankWork lower(const RankPlan& plan, bool backward, const OpTimes& times) {
   RankWork work;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const int index = static_cast<int>(i);
-    TimedOp op{ops[i].lane, ops[i].step, calls[i].seconds + std::visit(seconds, ops[i].what),
+    TimedOp op{ops[i].lane, ops[i].step, calls[i].seconds + seconds.of(i, ops[i]),
                calls[i].cycle_seconds, ops[i].after};
     work.busy_seconds += calls[i].busy_seconds;
     // One kernel does the run, with its first op.

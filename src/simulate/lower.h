@@ -17,6 +17,9 @@ struct OpTimes {
   /// Whether passes follow each other without a pause (mode `sustained`): calls then begin beside
   /// the end of those before, and are as long as at full clocks (settle_clocks).
   bool sustained = false;
+  /// Whether the kernel's calls merge the one earlier result of their rows (can_merge_earlier).
+  bool merges_earlier = false;
+  bool adds_to_dq = false;  ///< Capabilities::adds_to_dq
 };
 
 /// One pass of a rank, as the executor runs it on a GPU: attention by the kernel's times, which are

@@ -99,6 +99,44 @@ TEST(Lower, ARunOfCopiesIsDoneWithItsFirst) {
   }
 }
 
+/// A kernel that merges the one earlier result leaves no pass: O for nothing, as it loads that
+/// while it computes, dQ for reading it.
+TEST(Lower, AKernelThatMergesTheEarlierResultLeavesNoPass) {
+  ParallelProblem problem = problem_over(2, "causal");
+  problem.shard = ShardKind::balanced;
+  OpTimes times = h200_times();
+  const cost::Platform& platform = *times.platform;
+  for (int rank = 0; rank < problem.ranks; ++rank) {
+    for (const bool backward : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << rank << (backward ? " backward" : " forward"));
+      const RankPlan plan = find_scheme("ring_p2p").plan(problem, rank);
+      times.merges_earlier = times.adds_to_dq = false;
+      const RankWork after = lower(plan, backward, times);
+      times.merges_earlier = times.adds_to_dq = true;
+      const RankWork by_kernel = lower(plan, backward, times);
+      double in_calls = 0;
+      double passes = 0;  // elements
+      const std::vector<Op>& ops = backward ? plan.backward : plan.forward;
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        const double less = after.ops[i].seconds - by_kernel.ops[i].seconds;
+        const auto* convert = std::get_if<Convert>(&ops[i].what);
+        if (convert == nullptr) {
+          in_calls += less;
+        } else if (after.ops[i].seconds > 0) {
+          EXPECT_EQ(by_kernel.ops[i].seconds, 0);
+          // Two parts are read and one is written; of dQ half of the heads at a time.
+          const int launches = backward ? 2 : 1;
+          const double moving = less - launches * platform.memory.seconds_per_copy;
+          passes += moving * platform.memory.bytes_per_second / 6;
+        }
+      }
+      EXPECT_GT(passes, 0);
+      const double read = backward ? passes * 2 / platform.memory.bytes_per_second : 0;
+      EXPECT_NEAR(in_calls, -read, 1e-9);
+    }
+  }
+}
+
 TEST(Lower, RowWorkThatIsDoneEarlyIsDoneOnce) {
   ParallelProblem problem = problem_over(4, "full");
   problem.shard = ShardKind::balanced;

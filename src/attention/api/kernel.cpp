@@ -95,6 +95,15 @@ Support check_problem(const Capabilities& c, const Problem& p, const Mask& mask)
   return {};
 }
 
+bool can_merge_earlier(const Capabilities& c, const Problem& p) {
+  const auto& dims = c.merges_earlier_dims;
+  return std::ranges::find(dims, p.head_dim) != dims.end() && p.softcap == 0;
+}
+
+bool Kernel::merges_earlier(const Problem& problem) const {
+  return can_merge_earlier(capabilities(), problem);
+}
+
 Support Kernel::can_express(const Problem& problem, const Mask& mask) const {
   return check_problem(capabilities(), problem, mask);
 }

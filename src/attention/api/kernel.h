@@ -15,6 +15,13 @@
 
 namespace longca {
 
+/// A result over other keys: o [tokens_q, heads_q, value_dim] in the problem's dtype, 0 where lse
+/// is −∞; lse [heads_q, tokens_q]. Absent if without data.
+struct EarlierResult {
+  ConstTensorView o;
+  ConstLseView lse;
+};
+
 /// Tensors of a forward pass, in the memory of the problem's device. A query row without an allowed
 /// key gets o = 0 and lse = −∞ or, with a sink, the sink's logit.
 struct ForwardArgs {
@@ -29,6 +36,10 @@ struct ForwardArgs {
   /// Merges into (o, lse), which hold the result over other keys, instead of overwriting them:
   /// the softmax over both key sets (lse = −∞ marks a row that has seen nothing yet).
   bool accumulate = false;
+  /// Makes (o, lse) the softmax over the keys of this result as well, rounded to the problem's
+  /// dtype once more. May lie where o and lse do. Only without `accumulate`, and only where
+  /// Kernel::merges_earlier(problem).
+  EarlierResult earlier{};
   Stream stream = nullptr;
 };
 
@@ -37,6 +48,13 @@ enum class KeyGradients : std::uint8_t {
   as_dq,              ///< overwrites them, in the problem's dtype
   overwrite_float32,  ///< overwrites them; they are float32
   add_float32,        ///< adds into them; they are float32
+};
+
+/// Rows and query heads of a call's dq that hold a result over other keys, in the problem's dtype.
+struct HeldGradient {
+  Range rows;
+  Range heads;
+  bool empty() const { return rows.empty() || heads.empty(); }
 };
 
 /// Tensors of a backward pass. `o` and `lse` are those of the whole softmax (all keys of the row).
@@ -58,6 +76,9 @@ struct BackwardArgs {
   bool accumulate = false;  ///< adds into dq, dk, dv, dsink instead of overwriting them
   /// Other than as_dq only without `accumulate`, and only where Kernel::sums_key_gradients().
   KeyGradients key_gradients = KeyGradients::as_dq;
+  /// Where this call adds to dq, which is rounded to the problem's dtype once more; elsewhere it
+  /// overwrites. Only without `accumulate`, and only where Kernel::adds_to_dq().
+  HeldGradient held{};
   Stream stream = nullptr;
 };
 
@@ -174,6 +195,8 @@ struct Capabilities {
   bool block_masks = true;   ///< masks with block lists
   bool backward = true;
   bool accumulate = true;
+  std::vector<int> merges_earlier_dims{};  ///< head dimensions of Kernel::merges_earlier
+  bool adds_to_dq = false;                 ///< Kernel::adds_to_dq, on some machine
   /// Has a backward pass that gives the same bits from call to call, for Problem::deterministic.
   bool deterministic = false;
   bool sinks = false;    ///< Problem::sink, both passes that it has
@@ -217,10 +240,17 @@ class Kernel {
   virtual Support can_express(const Problem& problem, const Mask& mask) const;
   /// Whether backward calls on this machine take every KeyGradients, not only as_dq.
   virtual bool sums_key_gradients() const { return false; }
+  /// Whether forward calls of this problem take ForwardArgs::earlier on this machine.
+  virtual bool merges_earlier(const Problem& problem) const;
+  /// Whether backward calls on this machine take BackwardArgs::held.
+  virtual bool adds_to_dq() const { return capabilities().adds_to_dq; }
   /// Version of the library that it calls, as installed here; empty if there is none.
   virtual std::string version() const { return {}; }
 };
 
+/// Whether calls of the problem can take ForwardArgs::earlier, on a machine that has all the
+/// kernel's instances: dtypes and dimensions as far as the capabilities say, and no softcap.
+bool can_merge_earlier(const Capabilities& capabilities, const Problem& problem);
 /// Whether the kernel is written for this kind of device, which need not be present.
 Support check_kind(const Capabilities& capabilities, DeviceKind device);
 /// Checks a problem against `capabilities`, on whatever machine; the sentence names the property

@@ -90,6 +90,7 @@ struct KernelComputer::Impl {
   std::vector<Delivery> deliveries;
   bool copies = false;
   bool sums_keys = false;
+  bool merges_earlier = false;
   bool merges_after;
 
   Impl(const Kernel& k, const Problem& problem, Merging merging, const AddressMap* given)
@@ -128,13 +129,25 @@ struct KernelComputer::Impl {
         .first->second;
   }
 
-  std::optional<LatePart> late_part(PassParts& pass, const RankPlan& plan, const Region& region,
-                                    const TensorView& view, const LseView& lse) const {
+  /// Where op `number` writes its part of `region`: in the slot of the one earlier part, if the
+  /// kernel merges that and nothing follows there. So results of two steps are rounded as often as
+  /// by a pass that merges them. `whole`: if the part is of all rows and heads.
+  std::optional<LatePart> late_part(PassParts& pass, const RankPlan& plan, int number,
+                                    const Region& region, const TensorView& view,
+                                    const LseView& lse, bool merges, bool whole) {
     if (!pass.is_late(region)) return std::nullopt;
     PartStore& store = store_of(pass, plan, region, view, lse);
     const Box box{region.tokens, region.heads};
+    const auto joint = merges && can.strided ? store.queue().joint(box) : std::nullopt;
+    if (joint && (!whole || joint->held == box) &&
+        pass.late->ends(static_cast<std::size_t>(number),
+                        {region.buffer, joint->held.rows, joint->held.heads})) {
+      store.queue().join(box, *joint);
+      merges_earlier = true;
+      return LatePart{&store, {joint->slot, box}, {}, inside(box, joint->held)};
+    }
     MergeQueue::Added added = store.queue().add(box);
-    return LatePart{&store, {added.slot, box}, std::move(added.before)};
+    return LatePart{&store, {added.slot, box}, std::move(added.before), {}};
   }
 
   /// Requests the kernel's plan for a step and moves the step to `made`; or the kernel's refusal.
@@ -150,26 +163,28 @@ struct KernelComputer::Impl {
     return {};
   }
 
-  Support prepare(const RankPlan& plan, const Attend& op, const OpViews& views,
+  Support prepare(const RankPlan& plan, int number, const Attend& op, const OpViews& views,
                   std::unique_ptr<ComputeStep>& made) {
     const TensorView& o = views.tensors.at(3);
     if (!can.returns_lse && !(op.first && o.dtype == whole.dtype)) {
       return Support::unsupported(can.name + " returns no lse to merge results by");
     }
-    auto late = late_part(forward, plan, op.o, o, views.lses.at(0));
-    return add_call(make_forward_step(setting(), problem_of(views.tensors[0], views.tensors[1]),
-                                      views, op.first, std::move(late)),
+    const Problem problem = problem_of(views.tensors[0], views.tensors[1]);
+    auto late = late_part(forward, plan, number, op.o, o, views.lses.at(0),
+                          kernel.merges_earlier(problem), true);
+    return add_call(make_forward_step(setting(), problem, views, op.first, std::move(late)),
                     plan.masks[static_cast<std::size_t>(op.mask)], made);
   }
 
-  Support prepare(const RankPlan& plan, const AttendBackward& op, const OpViews& views,
+  Support prepare(const RankPlan& plan, int number, const AttendBackward& op, const OpViews& views,
                   std::unique_ptr<ComputeStep>& made) {
     if (!can.gradient_of_parts) {
       return Support::unsupported(
           can.name +
           "'s backward pass goes by its own forward pass, not by the lse that ranks share");
     }
-    auto late = late_part(backward, plan, op.dq, views.tensors.at(5), {});
+    auto late = late_part(backward, plan, number, op.dq, views.tensors.at(5), {},
+                          kernel.adds_to_dq(), false);
     return add_call(make_backward_step(setting(), problem_of(views.tensors[1], views.tensors[2]),
                                        views, op.first_dq, op.first_dkv, std::move(late)),
                     plan.masks[static_cast<std::size_t>(op.mask)], made);
@@ -240,9 +255,11 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   impl_->scratch.restart();
   const Op& it = ops[static_cast<std::size_t>(op)];
   std::unique_ptr<ComputeStep>& made = pass.steps[static_cast<std::size_t>(op)];
-  if (const auto* a = std::get_if<Attend>(&it.what)) return impl_->prepare(plan, *a, views, made);
+  if (const auto* a = std::get_if<Attend>(&it.what)) {
+    return impl_->prepare(plan, op, *a, views, made);
+  }
   if (const auto* a = std::get_if<AttendBackward>(&it.what)) {
-    return impl_->prepare(plan, *a, views, made);
+    return impl_->prepare(plan, op, *a, views, made);
   }
   const bool copies_tensors = std::holds_alternative<Copy>(it.what) && views.lses.empty();
   if (copies_tensors || std::holds_alternative<Total>(it.what)) {
@@ -313,7 +330,10 @@ std::map<std::string, std::string> KernelComputer::notes() const {
   if (any(Delivery::accumulate)) {
     notes["merging"] = "by the kernel";
   } else if (any(Delivery::late)) {
-    notes["merging"] = "after the kernel, up to 4 results in one pass";
+    notes["merging"] =
+        impl_->merges_earlier
+            ? "by the kernel's last call where two results meet, else after it, up to 4 in one pass"
+            : "after the kernel, up to 4 results in one pass";
   } else if (any(Delivery::partial)) {
     notes["merging"] = "after the kernel, in a pass per step";
   }

@@ -63,11 +63,16 @@ class ForwardStep final : public KernelStep {
                     .lse = map_.at(lse_.used),
                     .sink = sink_,
                     .accumulate = problem_.accumulate,
+                    .earlier = earlier(),
                     .stream = stream});
     if (delivery_ == Delivery::partial) deliver(stream);
   }
 
  private:
+  EarlierResult earlier() const {
+    if (!merges_earlier()) return {};
+    return {map_.at(o_.used), map_.at(lse_.used)};
+  }
   void deliver(Stream stream) const {
     if (o_.own.dtype == DType::float32) {
       return math_.merge({o_.used, lse_.used}, o_.own, lse_.own, first_, stream);
@@ -140,6 +145,8 @@ class BackwardStep final : public KernelStep {
             .dv = map_.at(outputs_[2].used),
             .accumulate = problem_.accumulate,
             .key_gradients = keys_,
+            .held = merges_earlier() ? HeldGradient{late_->held.rows, late_->held.heads}
+                                     : HeldGradient{},
             .stream = stream};
   }
 

@@ -41,6 +41,7 @@ struct LatePart {
   PartStore* store = nullptr;
   WaitingPart place;
   std::vector<MergeCall> before;
+  Box held{};  ///< of the step's rows and heads: those of which the kernel merges the part there
 };
 
 /// What the kernel steps of a rank share.
@@ -62,6 +63,8 @@ class KernelStep : public ComputeStep {
   bool copies_inputs() const { return copies_inputs_; }
   /// Whether the kernel writes or adds dk and dv in float32 while it overwrites dq in the dtype.
   bool sums_keys() const { return keys_ != KeyGradients::as_dq; }
+  /// Whether the kernel merges the one earlier part of its rows.
+  bool merges_earlier() const { return late_ && !late_->held.rows.empty(); }
   /// Whether dout, o and lse are used in place, so that their row work may be done before the run.
   virtual bool can_prepare_rows() const { return false; }
   /// `prepares_rows`: the plan keeps rows for this step, which prepares them before the run.

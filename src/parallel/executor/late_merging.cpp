@@ -65,7 +65,15 @@ bool LateMerging::has_one_place(int buffer) const {
   return true;
 }
 
-void LateMerging::note_write(const Region& into, bool first) {
+bool LateMerging::ends(std::size_t index, const Region& region) const {
+  const Uses& uses = uses_[static_cast<std::size_t>(region.buffer)];
+  for (std::size_t i = 0; i < uses.written.size(); ++i) {
+    if (uses.writers[i] > index && overlap(uses.written[i], region)) return false;
+  }
+  return true;
+}
+
+void LateMerging::note_write(std::size_t op, const Region& into, bool first) {
   Uses& uses = uses_of(into);
   const bool some_heads =
       into.heads != Range{0, plan_.buffers[static_cast<std::size_t>(into.buffer)].heads};
@@ -74,6 +82,7 @@ void LateMerging::note_write(const Region& into, bool first) {
     forbid(into);
   }
   uses.written.push_back(into);
+  uses.writers.push_back(op);
 }
 
 void LateMerging::note_lse(const Region& o, const Region& lse) {
@@ -86,11 +95,11 @@ void LateMerging::note_lse(const Region& o, const Region& lse) {
 void LateMerging::note_op(std::size_t index) {
   const Op& op = ops_[index];
   if (const auto* attend = std::get_if<Attend>(&op.what)) {
-    note_write(attend->o, attend->first);
+    note_write(index, attend->o, attend->first);
     note_lse(attend->o, attend->lse);
     for (const Region& region : {attend->q, attend->k, attend->v}) forbid(region);
   } else if (const auto* back = std::get_if<AttendBackward>(&op.what)) {
-    note_write(back->dq, back->first_dq);
+    note_write(index, back->dq, back->first_dq);
     for (const Region& region :
          {back->dout, back->q, back->k, back->v, back->o, back->dk, back->dv})
       forbid(region);

@@ -15,6 +15,8 @@ class LateMerging {
   /// step writes all heads, so that rows have no gaps.
   LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads);
   bool allowed(int buffer) const { return allowed_[static_cast<std::size_t>(buffer)]; }
+  /// Whether no later op writes to `region` of an allowed buffer, which op `index` writes.
+  bool ends(std::size_t index, const Region& region) const;
   /// Whether an allowed buffer is converted into one region of another buffer that nothing else
   /// touches until the last Convert: steps may then write there directly.
   bool has_one_place(int buffer) const;
@@ -22,14 +24,15 @@ class LateMerging {
  private:
   struct Uses {
     std::vector<Region> written, converted;
-    std::vector<Region> places;  ///< targets of `converted`, in its order
-    std::size_t last_op = 0;     ///< the last Convert
+    std::vector<std::size_t> writers;  ///< ops of `written`, in its order
+    std::vector<Region> places;        ///< targets of `converted`, in its order
+    std::size_t last_op = 0;           ///< the last Convert
     /// For an o: the buffer of its lse, and the offset from o's heads to lse's.
     std::optional<Region> lse;
   };
   void forbid(const Region& region) { allowed_[static_cast<std::size_t>(region.buffer)] = false; }
   Uses& uses_of(const Region& region) { return uses_[static_cast<std::size_t>(region.buffer)]; }
-  void note_write(const Region& into, bool first);
+  void note_write(std::size_t op, const Region& into, bool first);
   void note_op(std::size_t index);
   /// Forbids an o unless its lse lies alike in all steps.
   void note_lse(const Region& o, const Region& lse);

@@ -28,6 +28,10 @@ Range around(Range a, Range b) {
   return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
 }
 
+std::int64_t area(const Box& box) {
+  return box.rows.size() * box.heads.size();
+}
+
 /// Cuts `range` at the ends of others.
 std::vector<Range> cut_at(Range range, const std::vector<Range>& others) {
   std::vector<std::int64_t> cuts = {range.begin, range.end};
@@ -67,6 +71,32 @@ std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
     }
   }
   return calls;
+}
+
+std::optional<MergeQueue::Joint> MergeQueue::joint(const Box& box) const {
+  std::optional<Joint> joint;
+  std::int64_t held = 0;
+  for (const MergeCall& call : pieces(box)) {
+    if (call.accumulator || call.parts.size() > 1) return std::nullopt;
+    if (call.parts.empty()) continue;
+    const int slot = call.parts.front().slot;
+    if (!joint) {
+      joint = {slot, call.box};
+    } else if (joint->slot != slot) {
+      return std::nullopt;
+    }
+    joint->held = {around(joint->held.rows, call.box.rows),
+                   around(joint->held.heads, call.box.heads)};
+    held += area(call.box);
+  }
+  if (!joint || held != area(joint->held)) return std::nullopt;
+  return joint;
+}
+
+void MergeQueue::join(const Box& box, const Joint& joint) {
+  for (const MergeCall& call : pieces(box)) {
+    if (call.parts.empty()) waiting_.push_back({joint.slot, call.box});
+  }
 }
 
 MergeQueue::Added MergeQueue::add(const Box& box) {

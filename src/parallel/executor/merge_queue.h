@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "mask/mask_slice.h"
@@ -47,6 +48,17 @@ class MergeQueue {
     std::vector<MergeCall> before;
   };
   Added add(const Box& box);
+
+  /// A slot in which a new part can be merged at once with what waits there.
+  struct Joint {
+    int slot = 0;
+    Box held;  ///< where the slot holds another part
+  };
+  /// The slot of the only parts of `box`, if no place has two, none is in the accumulator and they
+  /// fill a rectangle of it.
+  std::optional<Joint> joint(const Box& box) const;
+  /// Adds a part of `box` that is merged in that slot.
+  void join(const Box& box, const Joint& joint);
 
   /// Returns the merges that give the result of `box`, piece by piece; a piece without parts and
   /// accumulator has no contribution.

@@ -1,15 +1,11 @@
 #include "parallel/executor/part_store.h"
 
 namespace longca {
-namespace {
 
-/// `box` in coordinates relative to `from`.
 Box inside(const Box& from, const Box& box) {
   return {{box.rows.begin - from.rows.begin, box.rows.end - from.rows.begin},
           {box.heads.begin - from.heads.begin, box.heads.end - from.heads.begin}};
 }
-
-}  // namespace
 
 TensorView box_of(TensorView tensor, const Box& box) {
   const std::int64_t skipped =

@@ -57,6 +57,8 @@ class PartStore {
   std::byte* memory_ = nullptr;
 };
 
+/// `box` in coordinates relative to `from`.
+Box inside(const Box& from, const Box& box);
 /// The view of a box, which may reach outside of `tensor` as long as memory is there.
 TensorView box_of(TensorView tensor, const Box& box);
 LseView box_of(LseView lse, const Box& box);

@@ -191,6 +191,11 @@ TEST(KernelComputer, SaysWhoMerges) {
   EXPECT_EQ(Prepared("ring_p2p", PlainKernel(Abilities{}), 4, Merging::after).merging(),
             "after the kernel, up to 4 results in one pass");
   EXPECT_EQ(Prepared("ulysses", PlainKernel({.accumulate = false}), 4).merging(), "");
+  const PlainKernel last({.accumulate = false, .merges_earlier = true});
+  EXPECT_EQ(Prepared("ring_p2p", last, 2).merging(),
+            "by the kernel's last call where two results meet, else after it, up to 4 in one pass");
+  EXPECT_EQ(Prepared("ring_p2p", last, 4).merging(),
+            "after the kernel, up to 4 results in one pass");
 }
 
 TEST(KernelComputer, LetsTheKernelSumTheGradientsOfKeys) {
@@ -213,6 +218,14 @@ TEST(KernelComputer, WritesOneOfTwoPartsStraightIntoTheResult) {
   const std::int64_t part = rows * heads * (dim * 2 + 4);
   const std::int64_t gradients_of_keys = 2 * rows * heads * dim * 2;
   EXPECT_EQ(merged.computer().workspace_bytes(), part + gradients_of_keys);
+}
+
+/// Then the parts of o and dq are written into the results: memory is for gradients of keys alone.
+TEST(KernelComputer, LetsTheKernelMergeTheOneEarlierResult) {
+  const PlainKernel kernel({.accumulate = false, .merges_earlier = true, .says_workspace = false});
+  Prepared merged("ring_p2p", kernel, 2);
+  const std::int64_t rows = 32, heads = 8, dim = 16;
+  EXPECT_EQ(merged.computer().workspace_bytes(), 2 * rows * heads * dim * 2);
 }
 
 TEST(KernelComputer, NeedsTheLseToMerge) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <vector>
@@ -57,6 +58,52 @@ TEST(MergeQueue, MakesRoomWhenAllSlotsAreTaken) {
                                                     MergeCall{rows(4, 5), {}, true}));
 }
 
+/// The held rectangle of a slot in which a part of `box` can be merged, or nothing.
+std::optional<Box> held(const MergeQueue& queue, const Box& box, int slot = 0) {
+  const auto joint = queue.joint(box);
+  if (!joint) return std::nullopt;
+  EXPECT_EQ(joint->slot, slot);
+  return joint->held;
+}
+
+TEST(MergeQueue, JoinsAPartToTheOneThatIsThere) {
+  MergeQueue queue(3);
+  EXPECT_EQ(held(queue, rows(0, 10)), std::nullopt) << "nothing there";
+  queue.add(rows(0, 10));
+  EXPECT_EQ(held(queue, rows(2, 8)), rows(2, 8));
+  EXPECT_EQ(held(queue, rows(8, 12)), rows(8, 10));
+  EXPECT_EQ(held(queue, rows(10, 12)), std::nullopt);
+  queue.join(rows(8, 12), *queue.joint(rows(8, 12)));
+  EXPECT_THAT(queue.finish(rows(0, 14)),
+              ElementsAre(MergeCall{rows(0, 10), {{0, rows(0, 10)}}, false},
+                          MergeCall{rows(10, 12), {{0, rows(10, 12)}}, false},
+                          MergeCall{rows(12, 14), {}, false}));
+  EXPECT_EQ(queue.slots(), 1);
+  EXPECT_EQ(held(queue, rows(5, 12)), rows(5, 12)) << "two parts beside each other";
+}
+
+TEST(MergeQueue, JoinsHeadsOfWhichSomeHaveAPart) {
+  MergeQueue queue(2);
+  queue.add({{0, 8}, {0, 2}});
+  const Box all{{0, 8}, {0, 4}};
+  EXPECT_EQ(held(queue, all), (Box{{0, 8}, {0, 2}}));
+  queue.join(all, *queue.joint(all));
+  EXPECT_EQ(held(queue, {{0, 8}, {2, 4}}), (Box{{0, 8}, {2, 4}}));
+}
+
+TEST(MergeQueue, JoinsNothingWhereTwoPartsMeetOrHeldRowsHaveAGap) {
+  MergeQueue queue(2);
+  queue.add(rows(0, 4));
+  queue.add(rows(6, 8));
+  EXPECT_EQ(held(queue, rows(0, 8)), std::nullopt) << "a gap";
+  queue.add(rows(2, 7));
+  EXPECT_EQ(held(queue, rows(1, 3)), std::nullopt) << "two parts of some rows";
+  EXPECT_EQ(held(queue, rows(4, 6), 1), rows(4, 6));
+  EXPECT_EQ(held(queue, rows(4, 8)), std::nullopt) << "two slots";
+  queue.add(rows(6, 7));  // the third of its row: all are merged into the accumulator
+  EXPECT_EQ(held(queue, rows(4, 6)), std::nullopt) << "the accumulator holds it";
+}
+
 /// The parts that each head of each row of a buffer has in it.
 class Played {
  public:
@@ -83,8 +130,8 @@ class Played {
     std::set<int> sum = call.accumulator ? accumulator(at) : std::set<int>{};
     std::size_t count = sum.size();
     for (const WaitingPart& part : call.parts) {
+      count += slot(part.slot, at).size();
       sum.merge(std::set(slot(part.slot, at)));
-      ++count;
     }
     EXPECT_EQ(sum.size(), count);
     return sum;
@@ -116,6 +163,16 @@ TEST(MergeQueue, EveryPartCountsOnce) {
     std::vector<std::set<int>> expected(static_cast<std::size_t>(row_count * heads));
     for (int part = 0; part < static_cast<int>(random() % 12); ++part) {
       const Box box{random_range(row_count, random), random_range(heads, random)};
+      if (const auto joint = queue.joint(box); joint && random() % 2 == 0) {
+        played.each(box, [&](std::size_t at) {
+          std::set<int>& slot = played.slot(joint->slot, at);
+          if (expected[at].empty()) slot.clear();  // what it held has been merged, or nothing has
+          slot.insert(part);
+          expected[at].insert(part);
+        });
+        queue.join(box, *joint);
+        continue;
+      }
       const MergeQueue::Added added = queue.add(box);
       for (const MergeCall& call : added.before) {
         played.each(call.box,
@@ -182,6 +239,14 @@ TEST(LateMerging, TakesStepsOfSomeHeadsUnlessTheKernelTakesNoGaps) {
   step.q.heads = step.o.heads = step.lse.heads = {1, 2};
   EXPECT_TRUE(half.allowed());
   EXPECT_FALSE(half.allowed(true));
+}
+
+TEST(LateMerging, KnowsTheLastStepOfARow) {
+  const TwoSteps steps;
+  const LateMerging late(steps.plan, steps.ops, false);
+  EXPECT_FALSE(late.ends(0, steps.region(TwoSteps::kSum, {0, 8})));
+  EXPECT_TRUE(late.ends(0, steps.region(TwoSteps::kSum, {0, 4})));
+  EXPECT_TRUE(late.ends(1, steps.region(TwoSteps::kSum, {4, 8})));
 }
 
 TEST(LateMerging, IsNotForSumsThatOthersSee) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "attention/api/kernel.h"
 #include "attention/cpu/kernels.h"
 #include "core/error.h"
+#include "parallel/executor/part_store.h"
 #include "parallel/executor/staging.h"
 #include "parallel/executor/step_math.h"
 
@@ -19,6 +21,7 @@ namespace longca::test {
 struct Abilities {
   bool accumulate = true;
   bool sums_keys = false;
+  bool merges_earlier = false;     ///< and adds to dq
   std::int64_t bytes_of_rows = 0;  ///< what its plans keep for rows prepared early
   bool strided = true;
   bool returns_lse = true;
@@ -38,6 +41,12 @@ class PlainKernel final : public Kernel {
     capabilities_.name = "plain";
     capabilities_.accumulate = abilities.accumulate;
     capabilities_.strided = abilities.strided;
+    capabilities_.adds_to_dq = abilities.merges_earlier;
+    if (abilities.merges_earlier) {
+      capabilities_.merges_earlier_dims.resize(256);  // any
+      std::iota(capabilities_.merges_earlier_dims.begin(), capabilities_.merges_earlier_dims.end(),
+                1);
+    }
     capabilities_.returns_lse = abilities.returns_lse;
     capabilities_.gradient_of_parts = abilities.gradient_of_parts;
     says_workspace_ = abilities.says_workspace;
@@ -57,6 +66,8 @@ class PlainKernel final : public Kernel {
   }
 
   mutable int plans = 0;
+  mutable int merged = 0;         ///< forward calls that merged an earlier result
+  mutable int added = 0;          ///< backward calls that added to dq
   mutable int rows_kept = 0;      ///< plans that were told to keep rows
   mutable int rows_prepared = 0;  ///< calls that others had prepared
 
@@ -74,9 +85,11 @@ class PlainKernel final : public Kernel {
     void forward(const ForwardArgs& args) override {
       check_call(args.accumulate, {args.q, args.k, args.v, args.o}, args.lse);
       check_output(args.o, args.accumulate);
+      if (args.earlier.o.data != nullptr) return forward_merging(args);
       inner_->forward(args);
     }
     void backward(const BackwardArgs& args) override {
+      if (!args.held.empty()) return backward_adding(args);
       if (args.key_gradients != KeyGradients::as_dq) return backward_summing(args);
       check_call(args.accumulate,
                  {args.dout, args.q, args.k, args.v, args.o, args.dq, args.dk, args.dv}, args.lse);
@@ -101,6 +114,50 @@ class PlainKernel final : public Kernel {
     }
 
    private:
+    void forward_merging(const ForwardArgs& args) {
+      LONGCA_CHECK(!can_.merges_earlier_dims.empty() && !args.accumulate,
+                   "no earlier result is merged");
+      check_call(false, {args.earlier.o}, args.earlier.lse);
+      ++kernel_.merged;
+      const TensorView& o = args.o;
+      const HostTensor here(o.dtype, o.tokens, o.heads, o.dim);
+      std::vector<float> lse(static_cast<std::size_t>(o.tokens * o.heads));
+      ForwardArgs own = args;
+      own.earlier = {};
+      own.o = here.view();
+      own.lse = {lse.data(), o.heads, o.tokens, o.tokens};
+      inner_->forward(own);
+      // The earlier result is only read: merge_all takes views that could be written.
+      const ConstTensorView& e = args.earlier.o;
+      const TensorView before{const_cast<void*>(e.data),
+                              e.dtype,
+                              e.tokens,
+                              e.heads,
+                              e.dim,
+                              e.token_stride,
+                              e.head_stride};
+      const ConstLseView& l = args.earlier.lse;
+      const LseView before_lse{const_cast<float*>(l.data), l.heads, l.tokens, l.head_stride};
+      const Partial parts[] = {{before, before_lse}, {own.o, own.lse}};
+      step_math(DeviceKind::cpu).merge_all(parts, {}, o, args.lse, nullptr);
+    }
+    void backward_adding(const BackwardArgs& args) {
+      LONGCA_CHECK(can_.adds_to_dq && !args.accumulate, "nothing is added to dq");
+      check_output(args.dq, false);
+      ++kernel_.added;
+      const TensorView& dq = args.dq;
+      const HostTensor here(dq.dtype, dq.tokens, dq.heads, dq.dim);
+      BackwardArgs own = args;
+      own.held = {};
+      own.dq = here.view();
+      backward(own);
+      StepMath& math = step_math(DeviceKind::cpu);
+      const Box held{args.held.rows, args.held.heads};
+      const TensorView sum = box_of(own.dq, held);
+      const ConstTensorView parts[] = {sum, box_of(dq, held)};
+      math.sum_all(parts, {}, sum, nullptr);
+      math.copy(own.dq, dq, nullptr);
+    }
     /// Adds to all three gradients.
     void backward_summing(const BackwardArgs& args) {
       check_call(args.accumulate,

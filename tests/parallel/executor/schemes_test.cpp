@@ -80,11 +80,26 @@ TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelSumsKeysOnly) {
   EXPECT_GT(kernel.rows_prepared, 0) << "some rank waits for keys, in ulysses for rows of others";
 }
 
+/// The last step of a row, where one result is there; nothing in ulysses, where rows have one step.
+TEST_P(Schemes, AgreeWithTheReferenceWhereTheKernelMergesTheEarlierResult) {
+  const PlainKernel kernel(
+      {.accumulate = false, .sums_keys = true, .merges_earlier = true, .bytes_of_rows = 1});
+  check_random_cases(scheme(), kernel, 70000);
+  if (scheme().name() == "ulysses") {
+    EXPECT_EQ(kernel.merged, 0);
+  } else {
+    EXPECT_GT(kernel.merged, 0);
+    EXPECT_GT(kernel.added, 0);
+  }
+}
+
 TEST_P(Schemes, FollowTensorsThatMove) {
   check_random_cases(scheme(), *make_flash_cpu(), 40000, Merging::after, true);
   check_random_cases(scheme(), PlainKernel({.sums_keys = true, .bytes_of_rows = 1}), 50000,
                      Merging::after, true);
   check_random_cases(scheme(), PlainKernel({.accumulate = false, .strided = false}), 60000,
+                     Merging::automatic, true);
+  check_random_cases(scheme(), PlainKernel({.accumulate = false, .merges_earlier = true}), 80000,
                      Merging::automatic, true);
 }
 

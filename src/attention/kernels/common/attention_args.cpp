@@ -40,6 +40,11 @@ AttentionArgs attention_args(const char* kernel, const Problem& problem, const B
   return args_of(kernel, problem, args);
 }
 
+EarlierArg earlier_arg(const char* kernel, const EarlierResult& earlier) {
+  if (earlier.o.data == nullptr) return {};
+  return {tensor_arg(kernel, "earlier o", earlier.o), earlier.lse.data, earlier.lse.head_stride};
+}
+
 GradientTensors gradient_tensors(const char* kernel, const BackwardArgs& args) {
   return {.dout = tensor_arg(kernel, "dout", args.dout),
           .dq = tensor_arg(kernel, "dq", args.dq),

@@ -7,6 +7,7 @@
 namespace longca {
 
 struct BackwardArgs;
+struct EarlierResult;
 struct ForwardArgs;
 struct Problem;
 
@@ -34,10 +35,18 @@ struct GradientTensors {
   TensorArg dout, dq, dk, dv;
 };
 
+/// An EarlierResult; absent if without data.
+struct EarlierArg {
+  TensorArg o;
+  const float* lse = nullptr;
+  std::int64_t lse_head_stride = 0;
+};
+
 /// The one conversion from the views of a call. Throws Error, naming the kernel and the tensor,
 /// unless rows begin at multiples of 16 bytes.
 AttentionArgs attention_args(const char* kernel, const Problem& problem, const ForwardArgs& args);
 AttentionArgs attention_args(const char* kernel, const Problem& problem, const BackwardArgs& args);
+EarlierArg earlier_arg(const char* kernel, const EarlierResult& earlier);
 GradientTensors gradient_tensors(const char* kernel, const BackwardArgs& args);
 
 }  // namespace longca

@@ -93,6 +93,10 @@ BackwardParams BackwardPass::params_of(const BackwardArgs& args) {
                     : scratch_.data() + workspace_bytes(params, dims_of(problem_), path_);
   params.dq_mode = args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
   params.dkv_mode = dkv_mode(args);
+  if (!args.held.empty()) {
+    params.held = {static_cast<int>(args.held.rows.begin), static_cast<int>(args.held.rows.end),
+                   static_cast<int>(args.held.heads.begin), static_cast<int>(args.held.heads.end)};
+  }
   return params;
 }
 

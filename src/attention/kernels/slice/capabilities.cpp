@@ -18,6 +18,8 @@ Capabilities slice_capabilities() {
     can.head_dims.push_back(kWideDim);
     can.dim_pairs = {kWidePair};
   }
+  can.merges_earlier_dims = {80, 96, 128};
+  can.adds_to_dq = true;
   can.deterministic = true;
   can.sinks = true;
   can.softcap = true;

@@ -38,6 +38,8 @@ struct ForwardParams : AttentionArgs {
   /// Merges into O, which is float32 then, and LSE: they hold the result over other keys. Rows that
   /// see neither key nor sink are left as they are.
   bool accumulate = false;
+  EarlierArg earlier =
+      {};  ///< ForwardArgs::earlier; not with `accumulate`, nor of the sm80 kernels
   DeviceTileLists lists = {};
   /// KV heads in work at a time, so that their K and V stay in L2: a divisor of heads_k.
   int section_heads = 1;
@@ -82,12 +84,19 @@ enum class StoreMode : std::uint8_t {
   add_float32,  ///< adds into float32
 };
 
+/// Rows and query heads of dQ that are added to, in the inputs' dtype; not of the sm80 kernels.
+struct HeldRows {
+  int row_begin = 0, row_end = 0;
+  int head_begin = 0, head_end = 0;
+};
+
 struct BackwardParams : AttentionArgs, GradientTensors {
   Softcap softcap = {};
   const float* sink = nullptr;  ///< BackwardArgs::sink
   float* dsink = nullptr;       ///< likewise; added to if dq_mode is add_float32
   DeviceTransposedLists lists = {};
   StoreMode dq_mode = StoreMode::overwrite;
+  HeldRows held = {};                         ///< of `overwrite`: BackwardArgs::held
   StoreMode dkv_mode = StoreMode::overwrite;  ///< of dK and dV
   /// Deterministic: adds gradients in the order of the lists, which are made for that
   /// (BackwardWork::ordered).

@@ -77,6 +77,9 @@ class SlicePlan final : public Plan {
   void forward(const ForwardArgs& args) override {
     const auto stream = static_cast<cudaStream_t>(args.stream);
     const ForwardParams params = params_of(args);
+    LONGCA_CHECK(
+        params.earlier.o.data == nullptr || (path_ == SlicePath::sm90 && !params.accumulate),
+        "slice merges no earlier result here");
     if (path_ == SlicePath::sm80) {
       return launch_sm80_forward(params, problem_.dtype, problem_.head_dim, stream);
     }
@@ -87,6 +90,8 @@ class SlicePlan final : public Plan {
     LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
     LONGCA_CHECK(args.key_gradients == KeyGradients::as_dq || path_ == SlicePath::sm90,
                  "slice's sm80 backward pass sums no key gradients");
+    LONGCA_CHECK(args.held.empty() || (path_ == SlicePath::sm90 && !args.accumulate),
+                 "slice adds to no dq of 16 bits here");
     backward_->run(args);
   }
 
@@ -122,6 +127,7 @@ class SlicePlan final : public Plan {
     params.softcap = softcap_;
     params.sink = args.sink;
     params.accumulate = args.accumulate;
+    params.earlier = earlier_arg(kName, args.earlier);
     params.lists = lists_.args();
     params.section_heads = section_heads_;
     params.work_counter = lists_.work_counter();
@@ -145,6 +151,10 @@ class SliceKernel final : public Kernel {
   }
 
   bool sums_key_gradients() const override { return path() == SlicePath::sm90; }
+  bool adds_to_dq() const override { return path() == SlicePath::sm90; }
+  bool merges_earlier(const Problem& problem) const override {
+    return path() == SlicePath::sm90 && can_merge_earlier(capabilities_, problem);
+  }
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

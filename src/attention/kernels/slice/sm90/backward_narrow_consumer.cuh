@@ -88,7 +88,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     if constexpr (std::is_same_v<T, __nv_bfloat16>) {
       return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
     } else {
-      return unpack<T>(word);
+      return ptx::unpack<T>(word);
     }
   }
 

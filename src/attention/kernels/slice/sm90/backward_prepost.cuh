@@ -33,23 +33,14 @@ __device__ __forceinline__ float* dkv_accum(const BackwardKernelArgs& args, int 
 }
 
 template <typename T>
-__device__ __forceinline__ float2 unpack(std::uint32_t word) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-    return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&word));
-  } else {
-    return __half22float2(*reinterpret_cast<const __half2*>(&word));
-  }
-}
-
-template <typename T>
 __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   const std::uint32_t* x = &a.x;
   const std::uint32_t* y = &b.x;
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float2 u = unpack<T>(x[i]);
-    const float2 v = unpack<T>(y[i]);
+    const float2 u = ptx::unpack<T>(x[i]);
+    const float2 v = ptx::unpack<T>(y[i]);
     sum = fmaf(u.x, v.x, fmaf(u.y, v.y, sum));
   }
   return sum;
@@ -158,6 +149,22 @@ __device__ __forceinline__ void write_eight(const TensorArg& tensor, std::int64_
   *reinterpret_cast<uint4*>(static_cast<T*>(tensor.data) + element) = values;
 }
 
+/// to += from · scale, eight elements. Reads past the L1 cache: the call before may have written
+/// them, and this grid has not waited for its end.
+template <typename T>
+__device__ __forceinline__ void add_eight(T* to, const float* from, float scale) {
+  uint4 values = __ldcg(reinterpret_cast<const uint4*>(to));
+  const auto add = [&](std::uint32_t& word, int i) {
+    const float2 held = ptx::unpack<T>(word);
+    word = ptx::pack<T>(fmaf(from[i], scale, held.x), fmaf(from[i + 1], scale, held.y));
+  };
+  add(values.x, 0);
+  add(values.y, 2);
+  add(values.z, 4);
+  add(values.w, 6);
+  *reinterpret_cast<uint4*>(to) = values;
+}
+
 /// Rows of 64 that are written at a time, as many as shared memory has room for, and their
 /// row-major tile, padded against bank conflicts.
 template <typename Shape>
@@ -188,6 +195,11 @@ __device__ __forceinline__ void unpack_dq(const float* accum, int half, RowMajor
   }
 }
 
+__device__ __forceinline__ bool is_held(const HeldRows& held, int token, int head) {
+  return held.row_begin <= token && token < held.row_end && held.head_begin <= head &&
+         head < held.head_end;
+}
+
 /// Writes dQ of query tile `index`, counted over all head blocks; zeros if no CTA came to it.
 template <typename T, typename Shape>
 __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int index,
@@ -215,10 +227,14 @@ __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int ind
       const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
       const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
       if (token >= params.tokens_q || i % kChunks * 8 >= args.dim) continue;
-      write_eight<T>(
-          params.dq,
-          token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8,
-          &tile[i / kChunks][i % kChunks * 8], params.scale, params.dq_mode);
+      const std::int64_t offset =
+          token * params.dq.token_stride + head * params.dq.head_stride + i % kChunks * 8;
+      const float* values = &tile[i / kChunks][i % kChunks * 8];
+      if (is_held(params.held, token, head)) {
+        add_eight<T>(static_cast<T*>(params.dq.data) + offset, values, params.scale);
+      } else {
+        write_eight<T>(params.dq, offset, values, params.scale, params.dq_mode);
+      }
     }
   }
 }

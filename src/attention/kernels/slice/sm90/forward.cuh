@@ -40,6 +40,11 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       ptx::mbarrier_init(&shared.empty[i],
                          Shape::kConsumerWarps * Shape::kCluster * ptx::kWarpArrivals);
     }
+    if constexpr (Shape::kEarlier) {
+      for (int i = 0; i < Shape::kQueryStages * kRowGroups; ++i) {
+        ptx::mbarrier_init(&shared.earlier_full[0][0] + i, 1);
+      }
+    }
     ptx::mbarrier_init(&shared.work_full, 1);
     ptx::mbarrier_init(&shared.work_empty, 1);
     ptx::fence_barrier_init();

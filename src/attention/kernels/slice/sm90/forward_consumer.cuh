@@ -327,6 +327,10 @@ struct ForwardConsumer {
       const WorkTile work = shared.work[item.index];
       if (work.row_begin < 0) break;
       load_q(item.index);
+      if constexpr (Shape::kEarlier) {
+        fetch_earlier<Shape>(OutputRows{args, work, group}, shared.q[item.index],
+                             &shared.earlier_full[item.index][group]);
+      }
 #pragma unroll
       for (float& x : o) x = 0;
       softmax = SoftmaxState{};
@@ -336,6 +340,9 @@ struct ForwardConsumer {
       if constexpr (Shape::kAccumulate) {
         merge_output<Shape>(output, softmax, o);
       } else {
+        if constexpr (Shape::kEarlier) {
+          ptx::mbarrier_wait(&shared.earlier_full[item.index][group], item.phase);
+        }
         store_output<Shape>(output, softmax, o, shared.q[item.index]);
       }
       stored = item.index;

@@ -30,18 +30,75 @@ struct OutputRows {
     return static_cast<Element*>(args.params.o.data) + token(row) * args.params.o.token_stride +
            head(row) * args.params.o.head_stride;
   }
+  __device__ const float* earlier_lse(int row) const {
+    const EarlierArg& earlier = args.params.earlier;
+    return earlier.lse + head(row) * earlier.lse_head_stride + token(row);
+  }
   template <typename Shape>
   __device__ void sync() const {
     ptx::named_barrier_sync(warpgroup_barrier<Shape>(group), 128);
   }
 };
 
-/// The row, of the warpgroup's 64, of this thread's accumulators r ∈ {0, 1}.
+/// The row, of the warpgroup's 64, of the accumulators r ∈ {0, 1} of a thread of it.
+__device__ __forceinline__ int accumulator_row(int thread, int r) {
+  return thread / 32 * 16 + thread % 32 / 4 + 8 * r;
+}
 __device__ __forceinline__ int accumulator_row(int r) {
-  return static_cast<int>(threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4) + 8 * r;
+  return accumulator_row(static_cast<int>(threadIdx.x % 128), r);
 }
 
-/// Writes O = o / row sum and LSE. O goes through `buffer`, the stage of Q in shared memory: from
+/// This thread's number in its warpgroup. What follows from it is computed where it stands; from
+/// threadIdx the compiler computes it once and keeps it in registers that the loops need.
+__device__ __forceinline__ int opaque_thread() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread % 128;
+}
+
+/// Adds the earlier result of a row to its softmax: scales `o_scale`, replaces `lse`, and returns
+/// the factor of the earlier O. All four threads of the row call it.
+__device__ __forceinline__ float weigh_earlier(const OutputRows& output, int row, float& lse,
+                                               float& o_scale) {
+  const bool exists = output.token(row) < output.token_end();
+  const float before = exists ? *output.earlier_lse(row) : -INFINITY;
+  __syncwarp();  // LSE may lie there
+  const float max = fmaxf(lse, before);
+  const float base = max == -INFINITY ? 0 : max;
+  const float here = __expf(lse - base);
+  const float there = __expf(before - base);
+  const float sum = here + there;
+  const float scale = sum == 0 ? 0 : __fdividef(1, sum);
+  o_scale *= here * scale;
+  lse = base + logf(sum);
+  return there * scale;
+}
+
+/// Begins to load the earlier O of a consumer warpgroup's 64 rows to where O will be staged: the
+/// stage of Q, which is in registers by now. Rows past the end of the work tile may be another
+/// one's.
+template <typename Shape>
+__device__ __forceinline__ void fetch_earlier(const OutputRows& output, unsigned char* buffer,
+                                              std::uint64_t* barrier) {
+  static_assert(Shape::kQueriesInRegisters);
+  ptx::fence_proxy_async_shared();  // this warp's reads of Q, before TMA writes there
+  output.template sync<Shape>();
+  const int thread = opaque_thread();
+  if (thread < kGroupRows && output.token(thread) < output.token_end()) {
+    ptx::prefetch_l2(output.earlier_lse(thread));
+  }
+  if (thread > 0) return;
+  ptx::mbarrier_arrive_expect_tx(barrier, kGroupRows * 128 * Shape::kValueColumns);
+#pragma unroll
+  for (int column = 0; column < Shape::kValueColumns; ++column) {
+    ptx::tma_load(buffer + output.group * (kGroupRows * 128) + column * Shape::kRowColumnBytes,
+                  &output.args.earlier, barrier, column * 64, output.work.head,
+                  output.token_begin());
+  }
+}
+
+/// Writes O = o / row sum and LSE, or their merge with the earlier result, which is in `buffer`
+/// then. O goes through `buffer`, the stage of Q in shared memory: from
 /// there by TMA, which leaves out tokens past the end of the tensor, or by the threads where the
 /// work tile ends before the box and the tensor do. TMA may still be reading `buffer` on return
 /// (ForwardConsumer::release_stored).
@@ -52,17 +109,20 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
   using T = typename Shape::T;
   constexpr int kDim = Shape::kValueDim;
   const ForwardParams& params = output.args.params;
-  const int thread = static_cast<int>(threadIdx.x % 128);
+  const int thread = Shape::kEarlier ? opaque_thread() : static_cast<int>(threadIdx.x % 128);
   const int lane = thread % 32;
   float o_scale[2];
+  float keep[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float sum = quad_sum(state.row_sum[r]);
     const bool sees = sum != 0;  // true for NaN, which is to reach the result
     o_scale[r] = sees ? __fdividef(1, sum) : 0;
-    const int row = accumulator_row(r);
+    // One number either way, but other registers.
+    const int row = Shape::kEarlier ? accumulator_row(thread, r) : accumulator_row(r);
     float lse = sees ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
     if (params.sink != nullptr) add_sink(params.sink[output.head(row)], lse, o_scale[r]);
+    if constexpr (Shape::kEarlier) keep[r] = weigh_earlier(output, row, lse, o_scale[r]);
     if (lane % 4 == 0 && output.token(row) < output.token_end()) *output.lse(row) = lse;
   }
   rescale_o(o, o_scale);
@@ -74,11 +134,22 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
 #pragma unroll
   for (int n = 0; n < kDim / 8; n += 2) {
     const int chunk = n % 8 + lane / 16;
-    ptx::stmatrix_x4(ptx::shared_address(staged + n / 8 * Shape::kRowColumnBytes +
-                                         matrix_row * 128 + (chunk ^ (matrix_row & 7)) * 16),
-                     ptx::pack<T>(o[4 * n], o[4 * n + 1]), ptx::pack<T>(o[4 * n + 2], o[4 * n + 3]),
-                     ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]),
-                     ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
+    const std::uint32_t address =
+        ptx::shared_address(staged + n / 8 * Shape::kRowColumnBytes + matrix_row * 128 +
+                            (chunk ^ (matrix_row & 7)) * 16);
+    if constexpr (Shape::kEarlier) {
+      std::uint32_t earlier[4];
+      ptx::ldmatrix_x4(earlier, address);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float2 pair = ptx::unpack<T>(earlier[i]);
+        o[4 * n + 2 * i] += keep[i % 2] * pair.x;
+        o[4 * n + 2 * i + 1] += keep[i % 2] * pair.y;
+      }
+    }
+    ptx::stmatrix_x4(
+        address, ptx::pack<T>(o[4 * n], o[4 * n + 1]), ptx::pack<T>(o[4 * n + 2], o[4 * n + 3]),
+        ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]), ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
   }
   ptx::fence_proxy_async_shared();  // these stores, before thread 0's TMA store reads them
   output.template sync<Shape>();

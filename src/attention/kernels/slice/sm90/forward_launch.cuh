@@ -38,6 +38,10 @@ void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaS
     args.o =
         map("O", params.o, params.tokens_q, params.heads_q, value_dim, pack, kGroupRows / pack);
   }
+  if (Shape::kEarlier) {
+    args.earlier = map("the earlier O", params.earlier.o, params.tokens_q, params.heads_q,
+                       value_dim, pack, kGroupRows / pack);
+  }
   if (params.tokens_k > 0) {  // else no list has a key
     args.k = map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kSubTileKeys);
     args.v = map("V", params.v, params.tokens_k, params.heads_k, value_dim, 1, kSubTileKeys);
@@ -61,13 +65,15 @@ void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaS
 
 /// Launches the instance that computes these head dimensions, of at most 128; false if this build
 /// has none.
-template <bool kAccumulate, int kCluster, bool kCapped = false>
+template <bool kAccumulate, int kCluster, bool kCapped = false, bool kEarlier = false>
 bool dispatch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaStream_t stream) {
   const auto launch_instance = [&]<typename Element, int kDim>() {
     if constexpr (kDim == 64 && kCluster > 1) {
       throw std::logic_error("slice: pairs of CTAs have no streams of work tiles");
+    } else if constexpr (kDim == 64 && kEarlier) {
+      throw std::logic_error("slice: no earlier result where Q stays in shared memory");
     } else {
-      using Shape = ForwardShape<Element, HeadDims<kDim>, kAccumulate, kCluster, kCapped>;
+      using Shape = ForwardShape<Element, HeadDims<kDim>, kAccumulate, kCluster, kCapped, kEarlier>;
       launch<Shape>(params, dtype, dims, stream);
     }
   };

@@ -27,6 +27,7 @@ struct ForwardKernelArgs {
   int section_blocks;
   int list_work_tiles;  ///< of a list
   int work_tiles;
+  CUtensorMap earlier;  ///< likewise, of the earlier O; of kEarlier alone
 };
 
 /// A work tile as the producer hands it to the consumers, in the stage of its Q.
@@ -43,7 +44,7 @@ struct WorkTile {
 /// of 8), which setmaxnreg redistributes: 56 + 2 · 224 = 3 · 168. With two streams it has five
 /// warpgroups, 640 threads of 96 registers: 32 + 4 · 112 = 5 · 96.
 template <typename Element, typename Dims, bool kAccumulate_, int kCluster_ = 1,
-          bool kCapped_ = false>
+          bool kCapped_ = false, bool kEarlier_ = false>
 struct ForwardShape {
   using T = Element;
   static constexpr int kDim = Dims::kDim;            ///< of Q and K
@@ -51,6 +52,8 @@ struct ForwardShape {
   static constexpr bool kAccumulate = kAccumulate_;
   /// With a softcap: an instance of its own, as a branch in the others costs them registers.
   static constexpr bool kCapped = kCapped_;
+  /// Whether it merges ForwardParams::earlier into what it stores. Of its own for the same reason.
+  static constexpr bool kEarlier = kEarlier_;
   /// CTAs per cluster, 1 or 2. Two compute a query tile each with the same key tiles: the same one
   /// for neighbouring head blocks of a KV head, or a pair of a head block's. Each loads one
   /// sub-tile of every key tile and multicasts it, which halves L2 reads.
@@ -118,6 +121,9 @@ struct ForwardShape {
     /// Guard work_index, in clusters. Full, in CTA 1: once, its own producer, and four bytes from
     /// CTA 0. Empty, in CTA 0: once, the producer of CTA 1.
     std::uint64_t work_full, work_empty;
+    /// Where the earlier O has come to a row group's part of a stage of Q. Full: once, thread 0 of
+    /// the warpgroup, with TMA's bytes. Of kEarlier alone.
+    std::uint64_t earlier_full[kQueryStages][kRowGroups];
   };
 
   /// Where a stage of Shared::kv begins: K in even ones, V in odd ones, or either where they are of

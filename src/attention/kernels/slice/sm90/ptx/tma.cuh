@@ -74,6 +74,9 @@ __device__ __forceinline__ void bulk_reduce_add(float* to, const void* from, std
 __device__ __forceinline__ void bulk_commit_group() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
+__device__ __forceinline__ void prefetch_l2(const void* address) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
+}
 /// Waits until this thread's groups have read shared memory, which may be written again then. Says
 /// nothing about device memory.
 __device__ __forceinline__ void bulk_wait_group_read() {

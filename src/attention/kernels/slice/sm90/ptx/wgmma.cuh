@@ -230,6 +230,15 @@ __device__ __forceinline__ std::uint32_t pack(float low, float high) {
   return packed;
 }
 
+template <typename Element>
+__device__ __forceinline__ float2 unpack(std::uint32_t word) {
+  if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
+    return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&word));
+  } else {
+    return __half22float2(*reinterpret_cast<const __half2*>(&word));
+  }
+}
+
 /// Stores four 8 × 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ __forceinline__ void stmatrix_x4(std::uint32_t address, std::uint32_t a, std::uint32_t b,
                                             std::uint32_t c, std::uint32_t d) {
