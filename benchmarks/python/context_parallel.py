@@ -5,7 +5,7 @@
 Each repetition is what a layer does: q, k and v come from a projection, autograd runs attention forward and backward. ms of
 the slowest rank from device events around the attention alone, medians over repetitions, both ways in turns; TFLOP/s per GPU
 by 4 · area · heads · dim, backward 2.5 times that. Documents of causal_document are drawn from prolong64k, which
-context_parallel has no way to take. --out FILE.jsonl appends a line per figure.
+context_parallel has no way to take. --out FILE.jsonl appends a line per figure, with the GPU and the versions that ran.
 """
 
 import argparse
@@ -141,7 +141,9 @@ def main():
                 if options.out:
                     with open(options.out, "a") as out:
                         print(json.dumps({"mask": name, "tokens_per_gpu": tokens, "heads": options.heads, "way": way,
-                                          "forward_ms": pair[0], "backward_ms": pair[1]}), file=out)
+                                          "forward_ms": pair[0], "backward_ms": pair[1], "scheme": options.scheme,
+                                          "gpus": dist.get_world_size(), "gpu": torch.cuda.get_device_name(),
+                                          "torch": torch.__version__, "longca": longca.__version__}), file=out)
     dist.barrier()
     dist.destroy_process_group()
 

@@ -59,14 +59,14 @@ class OpSeconds {
   double operator()(const Attend& a) {
     if (late_.allowed(a.o.buffer)) {
       // The kernel loads the earlier part while it computes.
-      return merged_by_kernel(a.o, times_.merges_earlier, true) > 0 ? 0 : make_room(a.o);
+      return times_.merges_earlier && merged_by_kernel(a.o, true) > 0 ? 0 : make_room(a.o);
     }
     return a.first ? 0 : memory(3 * bytes(a.q));
   }
   double operator()(const AttendBackward& a) {
     const double sums = a.first_dkv ? 0 : memory(2 * (bytes(a.dk) + bytes(a.dv)));
     if (late_.allowed(a.dq.buffer)) {
-      const double held = merged_by_kernel(a.dq, times_.adds_to_dq, false);
+      const double held = times_.adds_to_dq ? merged_by_kernel(a.dq, false) : 0;
       if (held > 0) return sums + memory(held * static_cast<double>(size_of(times_.dtype)));
       return sums + make_room(a.dq);
     }
@@ -112,18 +112,11 @@ class OpSeconds {
         static_cast<double>(std::ssize(call.parts)) * static_cast<double>(size_of(times_.dtype));
     return pass(elements * (parts + (call.accumulator ? kSumBytes : 0) + result_bytes));
   }
-  /// The part of `region` that the kernel itself merges with an earlier one (KernelComputer): its
-  /// elements. 0: none.
-  double merged_by_kernel(const Region& region, bool merges, bool whole) {
-    if (!merges) return 0;
-    MergeQueue& queue = queue_of(region.buffer);
-    const Box box{region.tokens, region.heads};
-    const auto joint = queue.joint(box);
-    if (!joint || (whole && joint->held != box)) return 0;
-    const Box& held = joint->held;
-    if (!late_.ends(op_, {region.buffer, held.rows, held.heads})) return 0;
-    queue.join(box, *joint);
-    return static_cast<double>(held.rows.size() * held.heads.size() * times_.head_dim);
+  /// The elements of `region` of which a kernel merges the earlier part (LateMerging::join).
+  double merged_by_kernel(const Region& region, bool whole) {
+    const auto held = late_.join(queue_of(region.buffer), op_, region, whole);
+    if (!held) return 0;
+    return static_cast<double>(held->rows.size() * held->heads.size() * times_.head_dim);
   }
   /// Merges of earlier parts that free a slot for another one.
   double make_room(const Region& region) {

@@ -129,22 +129,20 @@ struct KernelComputer::Impl {
         .first->second;
   }
 
-  /// Where op `number` writes its part of `region`: in the slot of the one earlier part, if the
-  /// kernel merges that and nothing follows there. So results of two steps are rounded as often as
-  /// by a pass that merges them. `whole`: if the part is of all rows and heads.
+  /// Where op `number` writes its part of `region`: where the one earlier part lies, if the kernel
+  /// merges that (LateMerging::join).
   std::optional<LatePart> late_part(PassParts& pass, const RankPlan& plan, int number,
                                     const Region& region, const TensorView& view,
-                                    const LseView& lse, bool merges, bool whole) {
+                                    const LseView& lse, bool merges, bool all_rows) {
     if (!pass.is_late(region)) return std::nullopt;
     PartStore& store = store_of(pass, plan, region, view, lse);
     const Box box{region.tokens, region.heads};
-    const auto joint = merges && can.strided ? store.queue().joint(box) : std::nullopt;
-    if (joint && (!whole || joint->held == box) &&
-        pass.late->ends(static_cast<std::size_t>(number),
-                        {region.buffer, joint->held.rows, joint->held.heads})) {
-      store.queue().join(box, *joint);
-      merges_earlier = true;
-      return LatePart{&store, {joint->slot, box}, {}, inside(box, joint->held)};
+    if (merges && can.strided) {
+      const auto index = static_cast<std::size_t>(number);
+      if (const auto held = pass.late->join(store.queue(), index, region, all_rows)) {
+        merges_earlier = true;
+        return LatePart{&store, {0, box}, {}, inside(box, *held)};
+      }
     }
     MergeQueue::Added added = store.queue().add(box);
     return LatePart{&store, {added.slot, box}, std::move(added.before), {}};

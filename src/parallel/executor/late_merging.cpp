@@ -65,6 +65,16 @@ bool LateMerging::has_one_place(int buffer) const {
   return true;
 }
 
+std::optional<Box> LateMerging::join(MergeQueue& queue, std::size_t index, const Region& region,
+                                     bool whole) const {
+  const Box box{region.tokens, region.heads};
+  const std::optional<Box> held = queue.held(box);
+  if (!held || (whole && *held != box)) return std::nullopt;
+  if (!ends(index, {region.buffer, held->rows, held->heads})) return std::nullopt;
+  queue.join(box);
+  return held;
+}
+
 bool LateMerging::ends(std::size_t index, const Region& region) const {
   const Uses& uses = uses_[static_cast<std::size_t>(region.buffer)];
   for (std::size_t i = 0; i < uses.written.size(); ++i) {

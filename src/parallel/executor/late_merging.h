@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "parallel/executor/merge_queue.h"
 #include "parallel/plan/plan.h"
 
 namespace longca {
@@ -15,8 +16,12 @@ class LateMerging {
   /// step writes all heads, so that rows have no gaps.
   LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads);
   bool allowed(int buffer) const { return allowed_[static_cast<std::size_t>(buffer)]; }
-  /// Whether no later op writes to `region` of an allowed buffer, which op `index` writes.
-  bool ends(std::size_t index, const Region& region) const;
+  /// Op `index` is about to add its part of `region`, of an allowed buffer, to the queue: joins it
+  /// with the earlier part in slot 0, for a kernel to merge, if no later op writes there. So
+  /// results of two ops are rounded as often as by a pass that merges them. Returns where that part
+  /// is, or nothing. `whole`: only if it has all rows and heads of the region.
+  std::optional<Box> join(MergeQueue& queue, std::size_t index, const Region& region,
+                          bool whole) const;
   /// Whether an allowed buffer is converted into one region of another buffer that nothing else
   /// touches until the last Convert: steps may then write there directly.
   bool has_one_place(int buffer) const;
@@ -31,6 +36,8 @@ class LateMerging {
     std::optional<Region> lse;
   };
   void forbid(const Region& region) { allowed_[static_cast<std::size_t>(region.buffer)] = false; }
+  /// Whether no op after `index` writes to `region`.
+  bool ends(std::size_t index, const Region& region) const;
   Uses& uses_of(const Region& region) { return uses_[static_cast<std::size_t>(region.buffer)]; }
   void note_write(std::size_t op, const Region& into, bool first);
   void note_op(std::size_t index);

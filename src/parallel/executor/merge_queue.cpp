@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <utility>
 
 namespace longca {
@@ -63,8 +62,11 @@ std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
   for (const Range head_piece : cut_at(box.heads, heads)) {
     for (const Range row_piece : cut_at(box.rows, rows)) {
       MergeCall call{{row_piece, head_piece}, {}, false};
-      std::ranges::copy_if(waiting_, std::back_inserter(call.parts),
-                           [&](const WaitingPart& part) { return holds(part.box, call.box); });
+      for (const WaitingPart& part : waiting_) {
+        const bool joined = std::ranges::any_of(
+            call.parts, [&](const WaitingPart& other) { return other.slot == part.slot; });
+        if (holds(part.box, call.box) && !joined) call.parts.push_back(part);
+      }
       call.accumulator =
           std::ranges::any_of(merged_, [&](const Box& merged) { return holds(merged, call.box); });
       calls.push_back(std::move(call));
@@ -73,30 +75,19 @@ std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
   return calls;
 }
 
-std::optional<MergeQueue::Joint> MergeQueue::joint(const Box& box) const {
-  std::optional<Joint> joint;
-  std::int64_t held = 0;
+std::optional<Box> MergeQueue::held(const Box& box) const {
+  std::optional<Box> held;
+  std::int64_t places = 0;
   for (const MergeCall& call : pieces(box)) {
     if (call.accumulator || call.parts.size() > 1) return std::nullopt;
     if (call.parts.empty()) continue;
-    const int slot = call.parts.front().slot;
-    if (!joint) {
-      joint = {slot, call.box};
-    } else if (joint->slot != slot) {
-      return std::nullopt;
-    }
-    joint->held = {around(joint->held.rows, call.box.rows),
-                   around(joint->held.heads, call.box.heads)};
-    held += area(call.box);
+    if (call.parts.front().slot != 0) return std::nullopt;
+    held = held ? Box{around(held->rows, call.box.rows), around(held->heads, call.box.heads)}
+                : call.box;
+    places += area(call.box);
   }
-  if (!joint || held != area(joint->held)) return std::nullopt;
-  return joint;
-}
-
-void MergeQueue::join(const Box& box, const Joint& joint) {
-  for (const MergeCall& call : pieces(box)) {
-    if (call.parts.empty()) waiting_.push_back({joint.slot, call.box});
-  }
+  if (!held || places != area(*held)) return std::nullopt;
+  return held;
 }
 
 MergeQueue::Added MergeQueue::add(const Box& box) {

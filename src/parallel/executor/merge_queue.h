@@ -49,16 +49,13 @@ class MergeQueue {
   };
   Added add(const Box& box);
 
-  /// A slot in which a new part can be merged at once with what waits there.
-  struct Joint {
-    int slot = 0;
-    Box held;  ///< where the slot holds another part
-  };
-  /// The slot of the only parts of `box`, if no place has two, none is in the accumulator and they
-  /// fill a rectangle of it.
-  std::optional<Joint> joint(const Box& box) const;
-  /// Adds a part of `box` that is merged in that slot.
-  void join(const Box& box, const Joint& joint);
+  /// Where slot 0 holds the only part of places of `box`, if a new part of the box can be merged
+  /// there at once: no place has two parts, one in another slot or one in the accumulator, and
+  /// those that have one fill a rectangle. From another slot the sum would have to be copied to the
+  /// result, which takes as long as merging.
+  std::optional<Box> held(const Box& box) const;
+  /// Adds a part of `box` that is merged in slot 0.
+  void join(const Box& box) { waiting_.push_back({0, box}); }
 
   /// Returns the merges that give the result of `box`, piece by piece; a piece without parts and
   /// accumulator has no contribution.
@@ -75,7 +72,7 @@ class MergeQueue {
 
   int max_slots_;
   int slots_ = 0;
-  std::vector<WaitingPart> waiting_;
+  std::vector<WaitingPart> waiting_;  ///< in slot 0 some may overlap: they were joined
   std::vector<Box> merged_;  ///< where the accumulator holds values; unordered, may overlap
 };
 

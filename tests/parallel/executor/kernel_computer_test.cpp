@@ -84,7 +84,7 @@ RankPlan steps_of(const std::vector<std::pair<MaskSliceType, int>>& steps) {
   for (const auto& [type, heads] : steps) {
     const int mask = static_cast<int>(plan.masks.size());
     plan.masks.push_back(Mask::from_slices(8, 8, {{0, 8, 0, 8, type}}));
-    const auto at = [&](TensorRole role) { return region(role, heads); };
+    const auto at = [&, heads = heads](TensorRole role) { return region(role, heads); };
     plan.forward.push_back({Attend{at(q), at(k), at(v), at(o), at(lse), mask}, {}});
     plan.backward.push_back({AttendBackward{at(dout), at(q), at(k), at(v), at(o), at(lse), at(dq),
                                             at(dk), at(dv), mask},

@@ -58,50 +58,42 @@ TEST(MergeQueue, MakesRoomWhenAllSlotsAreTaken) {
                                                     MergeCall{rows(4, 5), {}, true}));
 }
 
-/// The held rectangle of a slot in which a part of `box` can be merged, or nothing.
-std::optional<Box> held(const MergeQueue& queue, const Box& box, int slot = 0) {
-  const auto joint = queue.joint(box);
-  if (!joint) return std::nullopt;
-  EXPECT_EQ(joint->slot, slot);
-  return joint->held;
-}
-
 TEST(MergeQueue, JoinsAPartToTheOneThatIsThere) {
   MergeQueue queue(3);
-  EXPECT_EQ(held(queue, rows(0, 10)), std::nullopt) << "nothing there";
+  EXPECT_EQ(queue.held(rows(0, 10)), std::nullopt) << "nothing there";
   queue.add(rows(0, 10));
-  EXPECT_EQ(held(queue, rows(2, 8)), rows(2, 8));
-  EXPECT_EQ(held(queue, rows(8, 12)), rows(8, 10));
-  EXPECT_EQ(held(queue, rows(10, 12)), std::nullopt);
-  queue.join(rows(8, 12), *queue.joint(rows(8, 12)));
+  EXPECT_EQ(queue.held(rows(2, 8)), rows(2, 8));
+  EXPECT_EQ(queue.held(rows(8, 12)), rows(8, 10));
+  EXPECT_EQ(queue.held(rows(10, 12)), std::nullopt);
+  queue.join(rows(8, 12));
   EXPECT_THAT(queue.finish(rows(0, 14)),
-              ElementsAre(MergeCall{rows(0, 10), {{0, rows(0, 10)}}, false},
-                          MergeCall{rows(10, 12), {{0, rows(10, 12)}}, false},
+              ElementsAre(MergeCall{rows(0, 8), {{0, rows(0, 10)}}, false},
+                          MergeCall{rows(8, 10), {{0, rows(0, 10)}}, false},
+                          MergeCall{rows(10, 12), {{0, rows(8, 12)}}, false},
                           MergeCall{rows(12, 14), {}, false}));
   EXPECT_EQ(queue.slots(), 1);
-  EXPECT_EQ(held(queue, rows(5, 12)), rows(5, 12)) << "two parts beside each other";
+  EXPECT_EQ(queue.held(rows(5, 12)), rows(5, 12)) << "two parts beside each other";
 }
 
 TEST(MergeQueue, JoinsHeadsOfWhichSomeHaveAPart) {
   MergeQueue queue(2);
   queue.add({{0, 8}, {0, 2}});
   const Box all{{0, 8}, {0, 4}};
-  EXPECT_EQ(held(queue, all), (Box{{0, 8}, {0, 2}}));
-  queue.join(all, *queue.joint(all));
-  EXPECT_EQ(held(queue, {{0, 8}, {2, 4}}), (Box{{0, 8}, {2, 4}}));
+  EXPECT_EQ(queue.held(all), (Box{{0, 8}, {0, 2}}));
+  queue.join(all);
+  EXPECT_EQ(queue.held({{0, 8}, {2, 4}}), (Box{{0, 8}, {2, 4}}));
 }
 
 TEST(MergeQueue, JoinsNothingWhereTwoPartsMeetOrHeldRowsHaveAGap) {
   MergeQueue queue(2);
   queue.add(rows(0, 4));
   queue.add(rows(6, 8));
-  EXPECT_EQ(held(queue, rows(0, 8)), std::nullopt) << "a gap";
+  EXPECT_EQ(queue.held(rows(0, 8)), std::nullopt) << "a gap";
   queue.add(rows(2, 7));
-  EXPECT_EQ(held(queue, rows(1, 3)), std::nullopt) << "two parts of some rows";
-  EXPECT_EQ(held(queue, rows(4, 6), 1), rows(4, 6));
-  EXPECT_EQ(held(queue, rows(4, 8)), std::nullopt) << "two slots";
+  EXPECT_EQ(queue.held(rows(1, 3)), std::nullopt) << "two parts of some rows";
+  EXPECT_EQ(queue.held(rows(4, 6)), std::nullopt) << "in another slot";
   queue.add(rows(6, 7));  // the third of its row: all are merged into the accumulator
-  EXPECT_EQ(held(queue, rows(4, 6)), std::nullopt) << "the accumulator holds it";
+  EXPECT_EQ(queue.held(rows(4, 6)), std::nullopt) << "the accumulator holds it";
 }
 
 /// The parts that each head of each row of a buffer has in it.
@@ -163,14 +155,14 @@ TEST(MergeQueue, EveryPartCountsOnce) {
     std::vector<std::set<int>> expected(static_cast<std::size_t>(row_count * heads));
     for (int part = 0; part < static_cast<int>(random() % 12); ++part) {
       const Box box{random_range(row_count, random), random_range(heads, random)};
-      if (const auto joint = queue.joint(box); joint && random() % 2 == 0) {
+      if (queue.held(box) && random() % 2 == 0) {
         played.each(box, [&](std::size_t at) {
-          std::set<int>& slot = played.slot(joint->slot, at);
+          std::set<int>& slot = played.slot(0, at);
           if (expected[at].empty()) slot.clear();  // what it held has been merged, or nothing has
           slot.insert(part);
           expected[at].insert(part);
         });
-        queue.join(box, *joint);
+        queue.join(box);
         continue;
       }
       const MergeQueue::Added added = queue.add(box);
@@ -241,12 +233,21 @@ TEST(LateMerging, TakesStepsOfSomeHeadsUnlessTheKernelTakesNoGaps) {
   EXPECT_FALSE(half.allowed(true));
 }
 
-TEST(LateMerging, KnowsTheLastStepOfARow) {
-  const TwoSteps steps;
-  const LateMerging late(steps.plan, steps.ops, false);
-  EXPECT_FALSE(late.ends(0, steps.region(TwoSteps::kSum, {0, 8})));
-  EXPECT_TRUE(late.ends(0, steps.region(TwoSteps::kSum, {0, 4})));
-  EXPECT_TRUE(late.ends(1, steps.region(TwoSteps::kSum, {4, 8})));
+TEST(LateMerging, JoinsTheLastStepOfARowWithTheOneBefore) {
+  TwoSteps steps;
+  const auto joined = [&](Range range, bool whole) {
+    const LateMerging late(steps.plan, steps.ops, false);
+    MergeQueue queue(4);
+    queue.add(rows(0, 6));
+    return late.join(queue, 1, steps.region(TwoSteps::kSum, range), whole).has_value();
+  };
+  EXPECT_TRUE(joined({4, 6}, true));
+  EXPECT_FALSE(joined({4, 8}, true)) << "some rows have no part";
+  EXPECT_TRUE(joined({4, 8}, false));
+  EXPECT_FALSE(joined({6, 8}, false)) << "none has";
+  steps.ops.insert(steps.ops.begin() + 2, {steps.attend({0, 5}, false), {}});
+  EXPECT_FALSE(joined({4, 6}, true)) << "another step follows";
+  EXPECT_TRUE(joined({5, 6}, true));
 }
 
 TEST(LateMerging, IsNotForSumsThatOthersSee) {

@@ -38,8 +38,8 @@ struct ForwardParams : AttentionArgs {
   /// Merges into O, which is float32 then, and LSE: they hold the result over other keys. Rows that
   /// see neither key nor sink are left as they are.
   bool accumulate = false;
-  EarlierArg earlier =
-      {};  ///< ForwardArgs::earlier; not with `accumulate`, nor of the sm80 kernels
+  /// ForwardArgs::earlier; not with `accumulate`, nor of the sm80 kernels.
+  EarlierArg earlier = {};
   DeviceTileLists lists = {};
   /// KV heads in work at a time, so that their K and V stay in L2: a divisor of heads_k.
   int section_heads = 1;
