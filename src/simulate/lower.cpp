@@ -114,9 +114,10 @@ class OpSeconds {
   }
   /// The elements of `region` of which a kernel merges the earlier part (LateMerging::join).
   double merged_by_kernel(const Region& region, bool whole) {
-    const auto held = late_.join(queue_of(region.buffer), op_, region, whole);
-    if (!held) return 0;
-    return static_cast<double>(held->rows.size() * held->heads.size() * times_.head_dim);
+    const auto joint = late_.join(queue_of(region.buffer), op_, region, whole);
+    if (!joint) return 0;
+    const Box& held = joint->held;
+    return static_cast<double>(held.rows.size() * held.heads.size() * times_.head_dim);
   }
   /// Merges of earlier parts that free a slot for another one.
   double make_room(const Region& region) {

@@ -139,9 +139,9 @@ struct KernelComputer::Impl {
     const Box box{region.tokens, region.heads};
     if (merges && can.strided) {
       const auto index = static_cast<std::size_t>(number);
-      if (const auto held = pass.late->join(store.queue(), index, region, all_rows)) {
+      if (const auto joint = pass.late->join(store.queue(), index, region, all_rows)) {
         merges_earlier = true;
-        return LatePart{&store, {0, box}, {}, inside(box, *held)};
+        return LatePart{&store, {joint->slot, box}, {}, inside(box, joint->held)};
       }
     }
     MergeQueue::Added added = store.queue().add(box);

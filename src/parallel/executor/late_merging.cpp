@@ -65,14 +65,14 @@ bool LateMerging::has_one_place(int buffer) const {
   return true;
 }
 
-std::optional<Box> LateMerging::join(MergeQueue& queue, std::size_t index, const Region& region,
-                                     bool whole) const {
+std::optional<MergeQueue::Joint> LateMerging::join(MergeQueue& queue, std::size_t index,
+                                                   const Region& region, bool whole) const {
   const Box box{region.tokens, region.heads};
-  const std::optional<Box> held = queue.held(box);
-  if (!held || (whole && *held != box)) return std::nullopt;
-  if (!ends(index, {region.buffer, held->rows, held->heads})) return std::nullopt;
-  queue.join(box);
-  return held;
+  const auto joint = queue.joint(box);
+  if (!joint || (whole && joint->held != box)) return std::nullopt;
+  if (!ends(index, {region.buffer, joint->held.rows, joint->held.heads})) return std::nullopt;
+  queue.join(box, *joint);
+  return joint;
 }
 
 bool LateMerging::ends(std::size_t index, const Region& region) const {

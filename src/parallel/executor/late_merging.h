@@ -17,11 +17,11 @@ class LateMerging {
   LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads);
   bool allowed(int buffer) const { return allowed_[static_cast<std::size_t>(buffer)]; }
   /// Op `index` is about to add its part of `region`, of an allowed buffer, to the queue: joins it
-  /// with the earlier part in slot 0, for a kernel to merge, if no later op writes there. So
-  /// results of two ops are rounded as often as by a pass that merges them. Returns where that part
-  /// is, or nothing. `whole`: only if it has all rows and heads of the region.
-  std::optional<Box> join(MergeQueue& queue, std::size_t index, const Region& region,
-                          bool whole) const;
+  /// with the earlier part (MergeQueue::joint), for a kernel to merge, if no later op writes there.
+  /// So results of two ops are rounded as often as by a pass that merges them. `whole`: only if
+  /// that part has all rows and heads of the region.
+  std::optional<MergeQueue::Joint> join(MergeQueue& queue, std::size_t index, const Region& region,
+                                        bool whole) const;
   /// Whether an allowed buffer is converted into one region of another buffer that nothing else
   /// touches until the last Convert: steps may then write there directly.
   bool has_one_place(int buffer) const;

@@ -75,19 +75,22 @@ std::vector<MergeCall> MergeQueue::pieces(const Box& box) const {
   return calls;
 }
 
-std::optional<Box> MergeQueue::held(const Box& box) const {
-  std::optional<Box> held;
+std::optional<MergeQueue::Joint> MergeQueue::joint(const Box& box) const {
+  std::optional<Joint> joint;
   std::int64_t places = 0;
   for (const MergeCall& call : pieces(box)) {
     if (call.accumulator || call.parts.size() > 1) return std::nullopt;
     if (call.parts.empty()) continue;
-    if (call.parts.front().slot != 0) return std::nullopt;
-    held = held ? Box{around(held->rows, call.box.rows), around(held->heads, call.box.heads)}
-                : call.box;
+    const int slot = call.parts.front().slot;
+    if (!joint) joint = {slot, call.box};
+    if (joint->slot != slot) return std::nullopt;
+    joint->held = {around(joint->held.rows, call.box.rows),
+                   around(joint->held.heads, call.box.heads)};
     places += area(call.box);
   }
-  if (!held || places != area(*held)) return std::nullopt;
-  return held;
+  if (!joint || places != area(joint->held)) return std::nullopt;
+  if (joint->slot != 0 && joint->held != box) return std::nullopt;
+  return joint;
 }
 
 MergeQueue::Added MergeQueue::add(const Box& box) {

@@ -49,13 +49,21 @@ class MergeQueue {
   };
   Added add(const Box& box);
 
-  /// Where slot 0 holds the only part of places of `box`, if a new part of the box can be merged
-  /// there at once: no place has two parts, one in another slot or one in the accumulator, and
-  /// those that have one fill a rectangle. From another slot the sum would have to be copied to the
-  /// result, which takes as long as merging.
-  std::optional<Box> held(const Box& box) const;
-  /// Adds a part of `box` that is merged in slot 0.
-  void join(const Box& box) { waiting_.push_back({0, box}); }
+  /// Where a new part can be merged at once with the one that waits there.
+  struct Joint {
+    int slot = 0;
+    Box held;  ///< where that part is
+    bool operator==(const Joint&) const = default;
+  };
+  /// For a new part of `box`, if no place of it has two parts, one in the accumulator or one in
+  /// another slot than the others, and those that have one fill a rectangle. In another slot than
+  /// the first, which may be the result, only if that is all of the box: what is written there
+  /// alone would have to be copied.
+  std::optional<Joint> joint(const Box& box) const;
+  /// Adds a part of `box` that is merged so. One that adds no place cuts no pieces.
+  void join(const Box& box, const Joint& joint) {
+    if (joint.held != box) waiting_.push_back({joint.slot, box});
+  }
 
   /// Returns the merges that give the result of `box`, piece by piece; a piece without parts and
   /// accumulator has no contribution.
@@ -72,7 +80,7 @@ class MergeQueue {
 
   int max_slots_;
   int slots_ = 0;
-  std::vector<WaitingPart> waiting_;  ///< in slot 0 some may overlap: they were joined
+  std::vector<WaitingPart> waiting_;  ///< those of a slot that overlap were joined
   std::vector<Box> merged_;  ///< where the accumulator holds values; unordered, may overlap
 };
 

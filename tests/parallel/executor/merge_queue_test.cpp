@@ -58,42 +58,45 @@ TEST(MergeQueue, MakesRoomWhenAllSlotsAreTaken) {
                                                     MergeCall{rows(4, 5), {}, true}));
 }
 
+using Joint = MergeQueue::Joint;
+
 TEST(MergeQueue, JoinsAPartToTheOneThatIsThere) {
   MergeQueue queue(3);
-  EXPECT_EQ(queue.held(rows(0, 10)), std::nullopt) << "nothing there";
+  EXPECT_EQ(queue.joint(rows(0, 10)), std::nullopt) << "nothing there";
   queue.add(rows(0, 10));
-  EXPECT_EQ(queue.held(rows(2, 8)), rows(2, 8));
-  EXPECT_EQ(queue.held(rows(8, 12)), rows(8, 10));
-  EXPECT_EQ(queue.held(rows(10, 12)), std::nullopt);
-  queue.join(rows(8, 12));
+  EXPECT_EQ(queue.joint(rows(2, 8)), (Joint{0, rows(2, 8)}));
+  EXPECT_EQ(queue.joint(rows(8, 12)), (Joint{0, rows(8, 10)}));
+  EXPECT_EQ(queue.joint(rows(10, 12)), std::nullopt);
+  queue.join(rows(8, 12), {0, rows(8, 10)});
   EXPECT_THAT(queue.finish(rows(0, 14)),
               ElementsAre(MergeCall{rows(0, 8), {{0, rows(0, 10)}}, false},
                           MergeCall{rows(8, 10), {{0, rows(0, 10)}}, false},
                           MergeCall{rows(10, 12), {{0, rows(8, 12)}}, false},
                           MergeCall{rows(12, 14), {}, false}));
   EXPECT_EQ(queue.slots(), 1);
-  EXPECT_EQ(queue.held(rows(5, 12)), rows(5, 12)) << "two parts beside each other";
+  EXPECT_EQ(queue.joint(rows(5, 12)), (Joint{0, rows(5, 12)})) << "two parts beside each other";
 }
 
 TEST(MergeQueue, JoinsHeadsOfWhichSomeHaveAPart) {
   MergeQueue queue(2);
   queue.add({{0, 8}, {0, 2}});
   const Box all{{0, 8}, {0, 4}};
-  EXPECT_EQ(queue.held(all), (Box{{0, 8}, {0, 2}}));
-  queue.join(all);
-  EXPECT_EQ(queue.held({{0, 8}, {2, 4}}), (Box{{0, 8}, {2, 4}}));
+  EXPECT_EQ(queue.joint(all), (Joint{0, {{0, 8}, {0, 2}}}));
+  queue.join(all, *queue.joint(all));
+  EXPECT_EQ(queue.joint({{0, 8}, {2, 4}}), (Joint{0, {{0, 8}, {2, 4}}}));
 }
 
 TEST(MergeQueue, JoinsNothingWhereTwoPartsMeetOrHeldRowsHaveAGap) {
   MergeQueue queue(2);
   queue.add(rows(0, 4));
   queue.add(rows(6, 8));
-  EXPECT_EQ(queue.held(rows(0, 8)), std::nullopt) << "a gap";
+  EXPECT_EQ(queue.joint(rows(0, 8)), std::nullopt) << "a gap";
   queue.add(rows(2, 7));
-  EXPECT_EQ(queue.held(rows(1, 3)), std::nullopt) << "two parts of some rows";
-  EXPECT_EQ(queue.held(rows(4, 6)), std::nullopt) << "in another slot";
+  EXPECT_EQ(queue.joint(rows(1, 3)), std::nullopt) << "two parts of some rows";
+  EXPECT_EQ(queue.joint(rows(4, 6)), (Joint{1, rows(4, 6)}));
+  EXPECT_EQ(queue.joint(rows(4, 8)), std::nullopt) << "two slots";
   queue.add(rows(6, 7));  // the third of its row: all are merged into the accumulator
-  EXPECT_EQ(queue.held(rows(4, 6)), std::nullopt) << "the accumulator holds it";
+  EXPECT_EQ(queue.joint(rows(4, 6)), std::nullopt) << "the accumulator holds it";
 }
 
 /// The parts that each head of each row of a buffer has in it.
@@ -155,14 +158,14 @@ TEST(MergeQueue, EveryPartCountsOnce) {
     std::vector<std::set<int>> expected(static_cast<std::size_t>(row_count * heads));
     for (int part = 0; part < static_cast<int>(random() % 12); ++part) {
       const Box box{random_range(row_count, random), random_range(heads, random)};
-      if (queue.held(box) && random() % 2 == 0) {
+      if (const auto joint = queue.joint(box); joint && random() % 2 == 0) {
         played.each(box, [&](std::size_t at) {
-          std::set<int>& slot = played.slot(0, at);
+          std::set<int>& slot = played.slot(joint->slot, at);
           if (expected[at].empty()) slot.clear();  // what it held has been merged, or nothing has
           slot.insert(part);
           expected[at].insert(part);
         });
-        queue.join(box);
+        queue.join(box, *joint);
         continue;
       }
       const MergeQueue::Added added = queue.add(box);
