@@ -334,7 +334,7 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   const auto kernel = rates.times(c, mask.mask.mean_area() / problem.ranks, cluster.platform);
   simulate::OpTimes times{kernel.get(), &cluster.platform, c.head_dim, c.dtype,
                           c.simulated_mode.has_value()};
-  note_merging(c, times);
+  if (!detail.merges_in_passes) note_merging(c, times);
   CellSums sums(problem.ranks);
   for (const Pass pass : passes_of(c.pass)) {
     simulate_pass(c, pass, problem, cluster, times, detail, sums, record);

@@ -51,6 +51,8 @@ class MeasuredRates {
 struct CellDetail {
   std::function<void(const std::string& sentence)> explain{};  ///< the critical path, line by line
   std::string trace{};                                         ///< a file, "" for none
+  /// Whether passes over memory merge all results, whatever the kernel could merge.
+  bool merges_in_passes = false;
 };
 
 /// Makes the mode `simulated`; `sustained` becomes the one that the case stands for.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "parallel/executor/kernel_computer.h"
 #include "plan_views.h"
 #include "run_verbs.h"
 #include "simulate/cluster.h"
@@ -86,6 +88,19 @@ CaseList measured_cells(std::span<const Record> measured, const simulate::Cluste
   CaseList list;
   for (const Record& record : measured) list.cases.push_back(simulated_case(record.c, cluster));
   return list;
+}
+
+/// Of the measured records, by their keys when simulated, those whose kernel merged nothing:
+/// kernels that do by now are simulated as they ran.
+std::set<std::string> merged_in_passes(std::span<const Record> measured,
+                                       const simulate::Cluster& cluster) {
+  std::set<std::string> keys;
+  for (const Record& record : measured) {
+    const auto merging = record.notes.find("merging");
+    if (merging == record.notes.end() || merging->second != kMergedInPasses) continue;
+    keys.insert(simulated_case(record.c, cluster).key());
+  }
+  return keys;
 }
 
 void check_cells(const SimulateArguments& arguments, const CaseList& list,
@@ -179,6 +194,7 @@ void simulate_suite(const SimulateArguments& arguments) {
   files.writes("--comparison", arguments.comparison);
   std::vector<Record> simulated;
   Explanation explanation;
+  const std::set<std::string> in_passes = merged_in_passes(measured, cluster);
   CellDetail detail{.trace = arguments.trace};
   if (arguments.explain) {
     detail.explain = [&, cells = list.cases.size()](const std::string& line) {
@@ -187,7 +203,9 @@ void simulate_suite(const SimulateArguments& arguments) {
   }
   const auto run = [&](std::span<const Case> cases, RunListener& listener) {
     return run_cells(cases, listener, [&](const Case& c, Record& record, std::string& /*output*/) {
+      detail.merges_in_passes = in_passes.contains(c.key());
       simulate_cell(c, cluster, rates, detail, record);
+      if (detail.merges_in_passes) record.notes["merging"] = kMergedInPasses;
       if (!arguments.figures.empty()) {
         record.notes["set"] = fmt::format("{}", fmt::join(arguments.figures, " "));
       }

@@ -192,6 +192,33 @@ TEST(Simulate, ASustainedCellIsACellOfItsOwn) {
   EXPECT_EQ(comparison["order"]["pairs"], 0);
 }
 
+/// A cell of before kernels merged results is simulated with the passes that it had.
+TEST(Simulate, AMeasuredCellIsMergedAsItsRecordSays) {
+  const TempDirectory folder;
+  const std::string out = folder.path() / "s.jsonl";
+  const std::string measured = folder.path() / "m.jsonl";
+  const auto made = run_longca(
+      {"simulate",     "--platform", "h200x8",  "-a", "kernel=slice",    "-a", "mask=causal", "-a",
+       "tokens=16K",   "-a",         "ranks=2", "-a", "scheme=ring_p2p", "-a", "shard=best",  "-a",
+       "pass=forward", "--quiet",    "--out",   out});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  Record record = read_records(out).records.at(0);
+  record.c.mode = "burst";
+  record.c.platform.reset();
+  const auto error_pct = [&](const std::string& merging) {
+    record.notes["merging"] = merging;
+    write_file(measured, to_line(record) + '\n');
+    const auto result =
+        run_longca({"simulate", "--platform", "h200x8", "--against", measured, "--quiet", "--force",
+                    "--comparison", folder.path() / "c.json", "--out", folder.path() / "a.jsonl"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto comparison = nlohmann::json::parse(read_file(folder.path() / "c.json"));
+    return comparison["errors"].back()["worst_pct"].get<double>();
+  };
+  EXPECT_EQ(error_pct("by the kernel's last call"), 0);
+  EXPECT_GT(error_pct("after the kernel, up to 4 results in one pass"), 1);
+}
+
 TEST(Simulate, LeavesOutNothingThatOnlyThisMachineLacks) {
   const TempDirectory folder;
   const std::string suite = folder.path() / "s.toml";

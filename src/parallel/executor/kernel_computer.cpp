@@ -331,7 +331,7 @@ std::map<std::string, std::string> KernelComputer::notes() const {
     notes["merging"] =
         impl_->merges_earlier
             ? "by the kernel's last call where two results meet, else after it, up to 4 in one pass"
-            : "after the kernel, up to 4 results in one pass";
+            : std::string(kMergedInPasses);
   } else if (any(Delivery::partial)) {
     notes["merging"] = "after the kernel, in a pass per step";
   }

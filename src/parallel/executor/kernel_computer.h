@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "attention/api/kernel.h"
 #include "attention/api/problem.h"
@@ -19,6 +20,9 @@ enum class Merging : std::uint8_t {
   by_kernel,  ///< the kernel if it can
   after,      ///< a pass after the kernels
 };
+
+/// KernelComputer's note "merging" where no call of a kernel merges anything.
+inline constexpr std::string_view kMergedInPasses = "after the kernel, up to 4 results in one pass";
 
 /// Computes the steps of a rank with a kernel of the registry. Steps of equal shape and mask share
 /// a plan. Results that the kernel does not merge are merged by separate passes, through memory
