@@ -49,12 +49,6 @@ class OpSeconds {
   OpSeconds(const RankPlan& plan, const std::vector<Op>& ops, const OpTimes& times)
       : plan_(plan), times_(times), late_(plan, ops, false) {}
 
-  /// Of op `index`, after those before it.
-  double of(std::size_t index, const Op& op) {
-    op_ = index;
-    return std::visit(*this, op.what);
-  }
-
   double operator()(const Exchange&) { return 0; }
   double operator()(const Attend& a) {
     if (late_.allowed(a.o.buffer)) {
@@ -114,7 +108,7 @@ class OpSeconds {
   }
   /// The elements of `region` of which a kernel merges the earlier part (LateMerging::join).
   double merged_by_kernel(const Region& region, bool whole) {
-    const auto joint = late_.join(queue_of(region.buffer), op_, region, whole);
+    const auto joint = late_.join(queue_of(region.buffer), region, whole);
     if (!joint) return 0;
     const Box& held = joint->held;
     return static_cast<double>(held.rows.size() * held.heads.size() * times_.head_dim);
@@ -149,7 +143,6 @@ class OpSeconds {
   const OpTimes& times_;
   LateMerging late_;
   std::map<int, MergeQueue> queues_;  ///< by buffer that is merged late
-  std::size_t op_ = 0;
 };
 
 TensorRole role_of(const RankPlan& plan, const Message& message) {
@@ -188,7 +181,7 @@ RankWork lower(const RankPlan& plan, bool backward, const OpTimes& times) {
   RankWork work;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const int index = static_cast<int>(i);
-    TimedOp op{ops[i].lane, ops[i].step, calls[i].seconds + seconds.of(i, ops[i]),
+    TimedOp op{ops[i].lane, ops[i].step, calls[i].seconds + std::visit(seconds, ops[i].what),
                calls[i].cycle_seconds, ops[i].after};
     work.busy_seconds += calls[i].busy_seconds;
     // One kernel does the run, with its first op.

@@ -129,17 +129,16 @@ struct KernelComputer::Impl {
         .first->second;
   }
 
-  /// Where op `number` writes its part of `region`: where the one earlier part lies, if the kernel
+  /// Where an op writes its part of `region`: where the one earlier part lies, if the kernel
   /// merges that (LateMerging::join).
-  std::optional<LatePart> late_part(PassParts& pass, const RankPlan& plan, int number,
-                                    const Region& region, const TensorView& view,
-                                    const LseView& lse, bool merges, bool all_rows) {
+  std::optional<LatePart> late_part(PassParts& pass, const RankPlan& plan, const Region& region,
+                                    const TensorView& view, const LseView& lse, bool merges,
+                                    bool all_rows) {
     if (!pass.is_late(region)) return std::nullopt;
     PartStore& store = store_of(pass, plan, region, view, lse);
     const Box box{region.tokens, region.heads};
     if (merges && can.strided) {
-      const auto index = static_cast<std::size_t>(number);
-      if (const auto joint = pass.late->join(store.queue(), index, region, all_rows)) {
+      if (const auto joint = pass.late->join(store.queue(), region, all_rows)) {
         merges_earlier = true;
         return LatePart{&store, {joint->slot, box}, {}, inside(box, joint->held)};
       }
@@ -161,28 +160,28 @@ struct KernelComputer::Impl {
     return {};
   }
 
-  Support prepare(const RankPlan& plan, int number, const Attend& op, const OpViews& views,
+  Support prepare(const RankPlan& plan, const Attend& op, const OpViews& views,
                   std::unique_ptr<ComputeStep>& made) {
     const TensorView& o = views.tensors.at(3);
     if (!can.returns_lse && !(op.first && o.dtype == whole.dtype)) {
       return Support::unsupported(can.name + " returns no lse to merge results by");
     }
     const Problem problem = problem_of(views.tensors[0], views.tensors[1]);
-    auto late = late_part(forward, plan, number, op.o, o, views.lses.at(0),
-                          kernel.merges_earlier(problem), true);
+    auto late =
+        late_part(forward, plan, op.o, o, views.lses.at(0), kernel.merges_earlier(problem), true);
     return add_call(make_forward_step(setting(), problem, views, op.first, std::move(late)),
                     plan.masks[static_cast<std::size_t>(op.mask)], made);
   }
 
-  Support prepare(const RankPlan& plan, int number, const AttendBackward& op, const OpViews& views,
+  Support prepare(const RankPlan& plan, const AttendBackward& op, const OpViews& views,
                   std::unique_ptr<ComputeStep>& made) {
     if (!can.gradient_of_parts) {
       return Support::unsupported(
           can.name +
           "'s backward pass goes by its own forward pass, not by the lse that ranks share");
     }
-    auto late = late_part(backward, plan, number, op.dq, views.tensors.at(5), {},
-                          kernel.adds_to_dq(), false);
+    auto late =
+        late_part(backward, plan, op.dq, views.tensors.at(5), {}, kernel.adds_to_dq(), false);
     return add_call(make_backward_step(setting(), problem_of(views.tensors[1], views.tensors[2]),
                                        views, op.first_dq, op.first_dkv, std::move(late)),
                     plan.masks[static_cast<std::size_t>(op.mask)], made);
@@ -254,10 +253,10 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   const Op& it = ops[static_cast<std::size_t>(op)];
   std::unique_ptr<ComputeStep>& made = pass.steps[static_cast<std::size_t>(op)];
   if (const auto* a = std::get_if<Attend>(&it.what)) {
-    return impl_->prepare(plan, op, *a, views, made);
+    return impl_->prepare(plan, *a, views, made);
   }
   if (const auto* a = std::get_if<AttendBackward>(&it.what)) {
-    return impl_->prepare(plan, op, *a, views, made);
+    return impl_->prepare(plan, *a, views, made);
   }
   const bool copies_tensors = std::holds_alternative<Copy>(it.what) && views.lses.empty();
   if (copies_tensors || std::holds_alternative<Total>(it.what)) {

@@ -65,25 +65,35 @@ bool LateMerging::has_one_place(int buffer) const {
   return true;
 }
 
-std::optional<MergeQueue::Joint> LateMerging::join(MergeQueue& queue, std::size_t index,
-                                                   const Region& region, bool whole) const {
+std::optional<MergeQueue::Joint> LateMerging::join(MergeQueue& queue, const Region& region,
+                                                   bool whole) const {
   const Box box{region.tokens, region.heads};
   const auto joint = queue.joint(box);
   if (!joint || (whole && joint->held != box)) return std::nullopt;
-  if (!ends(index, {region.buffer, joint->held.rows, joint->held.heads})) return std::nullopt;
+  if (meets_three(joint->held == box ? region : plan_.whole(region.buffer))) return std::nullopt;
   queue.join(box, *joint);
   return joint;
 }
 
-bool LateMerging::ends(std::size_t index, const Region& region) const {
-  const Uses& uses = uses_[static_cast<std::size_t>(region.buffer)];
-  for (std::size_t i = 0; i < uses.written.size(); ++i) {
-    if (uses.writers[i] > index && overlap(uses.written[i], region)) return false;
+bool LateMerging::meets_three(const Region& region) const {
+  const auto common = [](const Region& a, const Region& b) {
+    return Region{a.buffer, intersect(a.tokens, b.tokens), intersect(a.heads, b.heads)};
+  };
+  const std::vector<Region>& written = uses_[static_cast<std::size_t>(region.buffer)].written;
+  for (auto first = written.begin(); first != written.end(); ++first) {
+    if (!overlap(*first, region)) continue;
+    const Region of_one = common(*first, region);
+    for (auto second = first + 1; second != written.end(); ++second) {
+      if (!overlap(*second, of_one)) continue;
+      const Region of_two = common(*second, of_one);
+      const auto meets = [&](const Region& third) { return overlap(third, of_two); };
+      if (std::any_of(second + 1, written.end(), meets)) return true;
+    }
   }
-  return true;
+  return false;
 }
 
-void LateMerging::note_write(std::size_t op, const Region& into, bool first) {
+void LateMerging::note_write(const Region& into, bool first) {
   Uses& uses = uses_of(into);
   const bool some_heads =
       into.heads != Range{0, plan_.buffers[static_cast<std::size_t>(into.buffer)].heads};
@@ -92,7 +102,6 @@ void LateMerging::note_write(std::size_t op, const Region& into, bool first) {
     forbid(into);
   }
   uses.written.push_back(into);
-  uses.writers.push_back(op);
 }
 
 void LateMerging::note_lse(const Region& o, const Region& lse) {
@@ -105,11 +114,11 @@ void LateMerging::note_lse(const Region& o, const Region& lse) {
 void LateMerging::note_op(std::size_t index) {
   const Op& op = ops_[index];
   if (const auto* attend = std::get_if<Attend>(&op.what)) {
-    note_write(index, attend->o, attend->first);
+    note_write(attend->o, attend->first);
     note_lse(attend->o, attend->lse);
     for (const Region& region : {attend->q, attend->k, attend->v}) forbid(region);
   } else if (const auto* back = std::get_if<AttendBackward>(&op.what)) {
-    note_write(index, back->dq, back->first_dq);
+    note_write(back->dq, back->first_dq);
     for (const Region& region :
          {back->dout, back->q, back->k, back->v, back->o, back->dk, back->dv})
       forbid(region);

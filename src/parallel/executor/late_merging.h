@@ -16,12 +16,12 @@ class LateMerging {
   /// step writes all heads, so that rows have no gaps.
   LateMerging(const RankPlan& plan, const std::vector<Op>& ops, bool whole_heads);
   bool allowed(int buffer) const { return allowed_[static_cast<std::size_t>(buffer)]; }
-  /// Op `index` is about to add its part of `region`, of an allowed buffer, to the queue: joins it
-  /// with the earlier part (MergeQueue::joint), for a kernel to merge, if no later op writes there.
-  /// So results of two ops are rounded as often as by a pass that merges them. `whole`: only if
-  /// that part has all rows and heads of the region.
-  std::optional<MergeQueue::Joint> join(MergeQueue& queue, std::size_t index, const Region& region,
-                                        bool whole) const;
+  /// Before an op's part of `region`, of an allowed buffer, is added to the queue: joins it with
+  /// the earlier part (MergeQueue::joint), for a kernel to merge, if no place of the region is
+  /// written by more than two ops; of the buffer, if the part takes other places of the slot too,
+  /// which a later one would need. So results are rounded as often as by a pass that merges them.
+  /// `whole`: only if the earlier part has all rows and heads of the region.
+  std::optional<MergeQueue::Joint> join(MergeQueue& queue, const Region& region, bool whole) const;
   /// Whether an allowed buffer is converted into one region of another buffer that nothing else
   /// touches until the last Convert: steps may then write there directly.
   bool has_one_place(int buffer) const;
@@ -29,17 +29,16 @@ class LateMerging {
  private:
   struct Uses {
     std::vector<Region> written, converted;
-    std::vector<std::size_t> writers;  ///< ops of `written`, in its order
-    std::vector<Region> places;        ///< targets of `converted`, in its order
-    std::size_t last_op = 0;           ///< the last Convert
+    std::vector<Region> places;  ///< targets of `converted`, in its order
+    std::size_t last_op = 0;     ///< the last Convert
     /// For an o: the buffer of its lse, and the offset from o's heads to lse's.
     std::optional<Region> lse;
   };
   void forbid(const Region& region) { allowed_[static_cast<std::size_t>(region.buffer)] = false; }
-  /// Whether no op after `index` writes to `region`.
-  bool ends(std::size_t index, const Region& region) const;
+  /// Whether some place of `region` is written by more than two ops.
+  bool meets_three(const Region& region) const;
   Uses& uses_of(const Region& region) { return uses_[static_cast<std::size_t>(region.buffer)]; }
-  void note_write(std::size_t op, const Region& into, bool first);
+  void note_write(const Region& into, bool first);
   void note_op(std::size_t index);
   /// Forbids an o unless its lse lies alike in all steps.
   void note_lse(const Region& o, const Region& lse);

@@ -236,21 +236,22 @@ TEST(LateMerging, TakesStepsOfSomeHeadsUnlessTheKernelTakesNoGaps) {
   EXPECT_FALSE(half.allowed(true));
 }
 
-TEST(LateMerging, JoinsTheLastStepOfARowWithTheOneBefore) {
+TEST(LateMerging, JoinsTwoStepsOfARowButNotOneOfThree) {
   TwoSteps steps;
   const auto joined = [&](Range range, bool whole) {
     const LateMerging late(steps.plan, steps.ops, false);
     MergeQueue queue(4);
     queue.add(rows(0, 6));
-    return late.join(queue, 1, steps.region(TwoSteps::kSum, range), whole).has_value();
+    return late.join(queue, steps.region(TwoSteps::kSum, range), whole).has_value();
   };
   EXPECT_TRUE(joined({4, 6}, true));
   EXPECT_FALSE(joined({4, 8}, true)) << "some rows have no part";
   EXPECT_TRUE(joined({4, 8}, false));
   EXPECT_FALSE(joined({6, 8}, false)) << "none has";
   steps.ops.insert(steps.ops.begin() + 2, {steps.attend({0, 5}, false), {}});
-  EXPECT_FALSE(joined({4, 6}, true)) << "another step follows";
+  EXPECT_FALSE(joined({4, 6}, true)) << "row 4 has a third step";
   EXPECT_TRUE(joined({5, 6}, true));
+  EXPECT_FALSE(joined({5, 8}, false)) << "it would take rows 6 and 7 of the slot";
 }
 
 TEST(LateMerging, IsNotForSumsThatOthersSee) {
