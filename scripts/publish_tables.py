@@ -160,8 +160,8 @@ def leaders(records, rows="mask", columns="tokens,pass", count="2"):
     return markdown(header, lines)
 
 
-def rates(records, rows="mask", columns="tokens", kernels="", passes=""):
-    """TFLOP/s of the kernels (default: the one that there is), then of the passes, separated by strokes."""
+def rates(records, rows="mask", columns="tokens", kernels="", passes="", metric="tflops"):
+    """TFLOP/s, or another metric, of the kernels (default: the one that there is), then of the passes, separated by strokes."""
     row_axes, column_axes = words_of(rows), words_of(columns)
     column_places = places(records, column_axes)
     asked_kernels = words_of(kernels) or [None]
@@ -171,7 +171,9 @@ def rates(records, rows="mask", columns="tokens", kernels="", passes=""):
         chosen = [record for record in found if (kernel is None or record["kernel"] == kernel) and
                   (which is None or record["pass"] == which)]
         record = only(chosen, kernel or "one kernel")
-        return f"{rate(record):.0f}" if record else NOTHING
+        if not record:
+            return NOTHING
+        return f"{rate(record):.0f}" if metric == "tflops" else number(float(record[metric]))
 
     def cell(found):
         texts = [text(found, kernel, which) for kernel in asked_kernels for which in asked_passes]
@@ -521,6 +523,28 @@ def too_low(page, comparisons):
             if round(p90, 1) > round(claimed, 1)]
 
 
+def training_loop(rows):
+    """A row a mask and length of what benchmarks/python/context_parallel.py wrote: ms of each way, and how many times as fast
+    as the best other way longca is, forward and backward together."""
+    try:
+        times = {(row["mask"], int(row["tokens_per_gpu"]), row["way"]): (float(row["forward_ms"]), float(row["backward_ms"]))
+                 for row in rows}
+    except (KeyError, ValueError) as error:
+        raise CannotPublish(f"not a CSV of benchmarks/python/context_parallel.py: {error}") from error
+    ways = dict.fromkeys(way for _, _, way in times)
+    lines = []
+    for mask, tokens in dict.fromkeys(key[:2] for key in times):
+        pairs = {way: times.get((mask, tokens, way)) for way in ways}
+        sums = {way: sum(pair) for way, pair in pairs.items() if pair}
+        if "longca" not in sums:
+            raise CannotPublish(f"no row of {mask} with {tokens} tokens is of longca")
+        mine = sums.pop("longca")
+        lines.append([f"`{mask}`", tokens_text(tokens), *(" / ".join(map(number, pair)) if pair else NOTHING
+                                                          for pair in pairs.values()),
+                      f"{min(sums.values()) / mine:.2f}" if sums else NOTHING])
+    return markdown(["mask", "tokens per GPU", *ways, "times as fast"], lines, right=range(2, len(ways) + 3))
+
+
 def console(screen):
     """The table of cells as it stands on the screen, without what is above and below it."""
     tables = [text for text in screen.split("\n\n") if text.split("\n", 2)[1:2] and text.split("\n")[1].startswith("mask ")]
@@ -550,6 +574,8 @@ EVALUATIONS = {"advice": advice}
 FORECASTS = {"workloads": workloads}
 # Of what `longca simulate --against FILE --comparison` says of each file.
 COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
+# Of the rows that a benchmark of benchmarks/python wrote.
+BENCHMARKS = {"training_loop": training_loop}
 # Of what `longca report` prints.
 SCREENS = {"console": console, "summary": summary}
 # Of what `longca advise` prints.

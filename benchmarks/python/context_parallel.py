@@ -5,11 +5,11 @@
 Each repetition is what a layer does: q, k and v come from a projection, autograd runs attention forward and backward. ms of
 the slowest rank from device events around the attention alone, medians over repetitions, both ways in turns; TFLOP/s per GPU
 by 4 · area · heads · dim, backward 2.5 times that. Documents of causal_document are drawn from prolong64k, which
-context_parallel has no way to take. --out FILE.jsonl appends a line per figure, with the GPU and the versions that ran.
+context_parallel has no way to take. --out FILE.csv appends a row per way, mask and length, with the GPU and the versions that ran.
 """
 
 import argparse
-import json
+import csv
 import os
 import statistics
 
@@ -109,6 +109,14 @@ def medians(ways, repetitions):
     return {name: [statistics.median(t) for t in zip(*pairs)] for name, pairs in times.items()}
 
 
+def append_row(path, row):
+    with open(path, "a", newline="") as out:
+        table = csv.DictWriter(out, row, lineterminator="\n")
+        if out.tell() == 0:
+            table.writeheader()
+        table.writerow(row)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokens", default="8192,32768", help="of each GPU")
@@ -139,11 +147,11 @@ def main():
                 print(f"{name:16} {tokens:6} a GPU  {way:12} forward {pair[0]:8.3f} ms {rates[0]:6.1f}   "
                       f"backward {pair[1]:8.3f} ms {rates[1]:6.1f} TFLOP/s", flush=True)
                 if options.out:
-                    with open(options.out, "a") as out:
-                        print(json.dumps({"mask": name, "tokens_per_gpu": tokens, "heads": options.heads, "way": way,
-                                          "forward_ms": pair[0], "backward_ms": pair[1], "scheme": options.scheme,
-                                          "gpus": dist.get_world_size(), "gpu": torch.cuda.get_device_name(),
-                                          "torch": torch.__version__, "longca": longca.__version__}), file=out)
+                    append_row(options.out, {
+                        "mask": name, "tokens_per_gpu": tokens, "heads": options.heads, "way": way,
+                        "forward_ms": f"{pair[0]:.4f}", "backward_ms": f"{pair[1]:.4f}", "scheme": options.scheme,
+                        "gpus": dist.get_world_size(), "gpu": torch.cuda.get_device_name(), "torch": torch.__version__,
+                        "longca": longca.__version__})
     dist.barrier()
     dist.destroy_process_group()
 

@@ -59,6 +59,13 @@ class Tables(unittest.TestCase):
         self.assertEqual(rows[0], ["mask", "100", "1K", "32K"])
         self.assertEqual([row[0] for row in rows[2:]], ["`full`", "`causal`"])
 
+    def test_rates_may_be_of_another_metric_with_three_digits(self):
+        found = [record("a", rate="741.6") | {"time_ms": ms, "pass": which} for which, ms in (("forward", "0.5402"),
+                                                                                             ("backward", "144.86"))]
+        self.assertEqual(rows_of(tables.rates(found, passes="forward,backward"))[2], ["`causal`", "742 / 742"])
+        self.assertEqual(rows_of(tables.rates(found, passes="forward,backward", metric="time_ms"))[2],
+                         ["`causal`", "0.540 / 145"])
+
     def test_two_records_that_differ_in_an_axis_that_is_not_named_are_refused(self):
         for axis, values in {"heads": ("64:8", "64:64"), "machine": ("here", "there"), "build": ("one", "two")}.items():
             with self.assertRaisesRegex(tables.CannotPublish, f"differ in {axis}"):
@@ -200,6 +207,20 @@ Rate of `slice` sustained over that in bursts: geometric mean 0.67 over 2 cells,
         del choices[0]
         with self.assertRaisesRegex(tables.CannotPublish, "no answer for quick"):
             tables.workloads(found, answers)
+
+    def test_a_training_loop_is_compared_with_the_fastest_other_way_of_the_same_problem(self):
+        def row(mask, tokens, way, forward, backward):
+            return {"mask": mask, "tokens_per_gpu": tokens, "way": way, "forward_ms": forward, "backward_ms": backward}
+
+        found = [row("causal", "8192", "longca", "1.0", "3.0"), row("causal", "8192", "torch cudnn", "4.0", "2.0"),
+                 row("causal", "8192", "torch flash", "1.0", "9.0"), row("document", "100", "longca", "0.5", "0.7")]
+        self.assertEqual(rows_of(tables.training_loop(found))[2:],
+                         [["`causal`", "8K", "1.00 / 3.00", "4.00 / 2.00", "1.00 / 9.00", "1.50"],
+                          ["`document`", "100", "0.500 / 0.700", "–", "–", "–"]])
+        with self.assertRaisesRegex(tables.CannotPublish, "no row of causal with 8192 tokens is of longca"):
+            tables.training_loop(found[1:])
+        with self.assertRaisesRegex(tables.CannotPublish, "not a CSV of .*'way'"):
+            tables.training_loop([{"mask": "causal", "tokens_per_gpu": "1"}])
 
     def test_a_claimed_error_is_not_below_that_of_the_files_it_names(self):
         page = {"error": {"measured": "the cells in results/h200x4/cp and results/h200x2/slice, 8 and 10 %", "p90": 0.1}}
