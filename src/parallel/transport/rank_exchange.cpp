@@ -11,8 +11,22 @@ namespace {
 
 struct Answer {
   StatusCode code = StatusCode::ok;
+  int of_rank = -1;                ///< of a refusal; −1: of all ranks, or none refused
   std::array<char, 512> reason{};  ///< truncated, null-terminated
 };
+
+/// The first refusal among the ranks' answers, or ok.
+Answer verdict_of(const std::vector<Answer>& answers) {
+  const auto refusal =
+      std::ranges::find_if(answers, [](const Answer& a) { return a.code != StatusCode::ok; });
+  if (refusal == answers.end()) return {};
+  Answer verdict = *refusal;
+  const auto is_same = [&](const Answer& a) { return a.reason == verdict.reason; };
+  if (!std::ranges::all_of(answers, is_same)) {
+    verdict.of_rank = static_cast<int>(refusal - answers.begin());
+  }
+  return verdict;
+}
 
 }  // namespace
 
@@ -20,15 +34,10 @@ Support agree(RankMessages& control, const Support& mine) {
   Answer answer;
   answer.code = mine.code;
   mine.reason.copy(answer.reason.data(), answer.reason.size() - 1);
-  const std::vector<Answer> answers = exchange_records(control, answer);
-  const auto refusal =
-      std::ranges::find_if(answers, [](const Answer& a) { return a.code != StatusCode::ok; });
-  if (refusal == answers.end()) return {};
-  const std::string reason = refusal->reason.data();
-  const bool of_all =
-      std::ranges::all_of(answers, [&](const Answer& a) { return reason == a.reason.data(); });
-  return {refusal->code,
-          of_all ? reason : fmt::format("rank {}: {}", refusal - answers.begin(), reason)};
+  const Answer verdict = let_first_decide(control, answer, verdict_of);
+  const std::string reason = verdict.reason.data();
+  if (verdict.of_rank < 0) return {verdict.code, reason};
+  return {verdict.code, fmt::format("rank {}: {}", verdict.of_rank, reason)};
 }
 
 void throw_together(RankMessages& control, const Support& mine) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <exception>
 #include <string>
 #include <type_traits>
@@ -20,7 +21,7 @@ void for_each_pair(const RankMessages& control, Call&& call) {
   }
 }
 
-/// Returns every rank's record, indexed by rank. Collective.
+/// Returns every rank's record, indexed by rank. Collective; n (n − 1) messages.
 template <typename Record>
 std::vector<Record> exchange_records(RankMessages& control, const Record& mine) {
   static_assert(std::is_trivially_copyable_v<Record>);
@@ -32,6 +33,29 @@ std::vector<Record> exchange_records(RankMessages& control, const Record& mine) 
     if (!first) control.send(peer, &mine, sizeof(Record));
   });
   return records;
+}
+
+/// Returns on every rank what rank 0 makes of all records, which are indexed by rank: `make` is
+/// called there alone. Collective: none returns before all have called. 2 (n − 1) messages.
+template <typename Record, typename Make>
+auto let_first_decide(RankMessages& control, const Record& mine, Make&& make) {
+  using Decision = std::invoke_result_t<Make, const std::vector<Record>&>;
+  static_assert(std::is_trivially_copyable_v<Record> && std::is_trivially_copyable_v<Decision>);
+  Decision decision{};
+  if (control.rank() != 0) {
+    control.send(0, &mine, sizeof(Record));
+    control.receive(0, &decision, sizeof(Decision));
+    return decision;
+  }
+  std::vector<Record> records(static_cast<std::size_t>(control.size()), mine);
+  for (int rank = 1; rank < control.size(); ++rank) {
+    control.receive(rank, &records[static_cast<std::size_t>(rank)], sizeof(Record));
+  }
+  decision = make(records);
+  for (int rank = 1; rank < control.size(); ++rank) {
+    control.send(rank, &decision, sizeof(Decision));
+  }
+  return decision;
 }
 
 /// Returns on every rank the first refusal among the ranks' answers, or ok. Its reason begins with
