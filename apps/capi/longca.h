@@ -305,6 +305,10 @@ LONGCA_API longca_status longca_partition_create(const longca_partition_options*
 /// `capacity` of them: [ranges[2 i], ranges[2 i + 1]).
 LONGCA_API size_t longca_partition_ranges(const longca_partition* partition, int64_t* ranges,
                                           size_t capacity);
+/// The ranges of any rank: sets `count` to their number and fills the first `capacity` of them.
+LONGCA_API longca_status longca_partition_ranges_of(const longca_partition* partition, int32_t rank,
+                                                    int64_t* ranges, size_t capacity,
+                                                    size_t* count);
 LONGCA_API void longca_partition_release(longca_partition* partition);
 
 typedef struct longca_message {

@@ -38,6 +38,11 @@ longca_problem shape_of(const longca_partition_options& o) {
   return shape;
 }
 
+/// Global numbers, ascending, of the tokens that a rank owns.
+std::vector<Range> tokens_of(const longca_partition& p, int rank) {
+  return shard_of(p.scheme->plan(p.parallel, rank)).tokens;
+}
+
 std::unique_ptr<longca_partition> make_partition(const longca_partition_options& o,
                                                  const longca_mask& mask) {
   constexpr std::int32_t kMaxRanks = 1 << 16;
@@ -54,6 +59,7 @@ std::unique_ptr<longca_partition> make_partition(const longca_partition_options&
   }
   const Scheme& scheme = find_scheme(o.scheme == nullptr ? "magi" : o.scheme);
   std::unique_ptr<longca_partition> p(new longca_partition{
+      {},
       {.problem = to_problem(shape_of(o), mask.mask),
        .mask = mask.mask,
        .lengths = mask.documents,
@@ -63,14 +69,25 @@ std::unique_ptr<longca_partition> make_partition(const longca_partition_options&
       &scheme,
       o.rank,
       {}});
+  p->parallel.shardings = &p->shardings;
   // Empty documents are none to a sharding.
   std::erase(p->parallel.lengths, 0);
   if (scheme.has_factor()) {
     p->parallel.factor = o.factor != 0 ? o.factor : scheme.factor(p->parallel);
   }
   check_supported(*p, p->parallel);
-  p->tokens = shard_of(scheme.plan(p->parallel, o.rank)).tokens;
+  p->tokens = tokens_of(*p, o.rank);
   return p;
+}
+
+/// Fills the first `capacity` of the ranges, or none where there is no place; returns how many
+/// there are.
+size_t fill(const std::vector<Range>& tokens, int64_t* ranges, size_t capacity) {
+  for (size_t i = 0; ranges != nullptr && i < std::min(capacity, tokens.size()); ++i) {
+    ranges[2 * i] = tokens[i].begin;
+    ranges[2 * i + 1] = tokens[i].end;
+  }
+  return tokens.size();
 }
 
 }  // namespace
@@ -91,12 +108,19 @@ longca_status longca_partition_create(const longca_partition_options* options,
 
 size_t longca_partition_ranges(const longca_partition* partition, int64_t* ranges,
                                size_t capacity) {
-  if (partition == nullptr) return 0;
-  for (size_t i = 0; ranges != nullptr && i < std::min(capacity, partition->tokens.size()); ++i) {
-    ranges[2 * i] = partition->tokens[i].begin;
-    ranges[2 * i + 1] = partition->tokens[i].end;
-  }
-  return partition->tokens.size();
+  return partition == nullptr ? 0 : fill(partition->tokens, ranges, capacity);
+}
+
+longca_status longca_partition_ranges_of(const longca_partition* partition, int32_t rank,
+                                         int64_t* ranges, size_t capacity, size_t* count) {
+  return answer([&] {
+    const longca_partition& p = required(partition, "partition");
+    size_t& number = required(count, "count");
+    if (rank < 0 || rank >= p.parallel.ranks) {
+      throw_input_error("rank = {} of {} ranks: 0 to ranks − 1", rank, p.parallel.ranks);
+    }
+    number = fill(rank == p.rank ? p.tokens : tokens_of(p, rank), ranges, capacity);
+  });
 }
 
 void longca_partition_release(longca_partition* partition) {

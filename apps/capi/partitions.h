@@ -3,9 +3,11 @@
 #include <vector>
 
 #include "longca.h"
+#include "parallel/partition/sharding_cache.h"
 #include "parallel/schemes/scheme.h"
 
 struct longca_partition {
+  longca::ShardingCache shardings;   ///< what depends on the mask and the ranks alone is made once
   longca::ParallelProblem parallel;  ///< with the shape that the partition was made for
   const longca::Scheme* scheme;
   int rank;

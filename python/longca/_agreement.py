@@ -8,6 +8,8 @@ import torch.distributed as dist
 
 # How long a rank waits for the others to make the same Partition.
 TIMEOUT_S = 120.0
+# After which a rank that waits looks which one is missing, and whether that one waits in another group.
+PATIENCE_S = 0.1
 
 _counts = {}  # by a group's members: how many partitions this process has come to, refused ones too
 
@@ -15,54 +17,39 @@ _counts = {}  # by a group's members: how many partitions this process has come 
 def agree(group, description):
     """Raises ValueError that names a rank whose Partition is another one, by the store that all ranks share.
 
-    A collective would hang where the ranks' groups differ. Each rank posts what it makes, and waits for the members of its
-    group; one that waits for this rank in another group will never come."""
+    A collective would hang where the ranks' groups differ. The rank that comes first posts what it makes, the others compare,
+    and the last one to agree says so: as many operations of the store for each rank, however many there are. A rank that waits
+    for this one in another group will never come."""
     me, members, store, count = _begin(group)
     if len(members) == 1:
         return
     attempt = _attempt(members, count)
-    text = json.dumps(description)
-    store.set(f"{attempt}/{me}", text)
-
-    def refuse(sentence):
-        store.set(f"{attempt}/failed", sentence)
-        raise ValueError(sentence)
-
-    deadline = time.monotonic() + TIMEOUT_S
-    for rank in members:
-        for turn in itertools.count():
-            if store.check([f"{attempt}/{rank}"]):
-                break
-            if store.check([f"{attempt}/failed"]):
-                raise ValueError(store.get(f"{attempt}/failed").decode())
-            other = _other_group(store, rank, me, members)
-            if other is not None:
-                others, their_count = other
-                theirs = _attempt(others, their_count)
-                sentence = f"rank {rank} makes a Partition over the ranks {others}, rank {me} over {members}"
-                # First, so that a rank that was refused in the one does not come to the other.
-                store.set(f"{theirs}/settled/{me}", "1")
-                store.set(f"{attempt}/settled/{rank}", "1")
-                store.set(f"{theirs}/failed", sentence)
-                refuse(sentence)
-            if time.monotonic() > deadline:
-                refuse(f"rank {rank} did not make the Partition of rank {me} over the ranks {members} within {TIMEOUT_S:.0f} s")
-            time.sleep(min(0.05, 0.0005 * 2**turn))
-        theirs = json.loads(store.get(f"{attempt}/{rank}").decode())
-        if theirs["mask"] != description["mask"]:
-            refuse(f"rank {rank} makes its Partition of another mask than rank {me}")
+    if store.add(f"{attempt}/steps", 1) == 1:
+        store.set(f"{attempt}/first", json.dumps({"rank": me, **description}))
+    else:
+        _wait(store, attempt, "first", me, members, count)
+        first = json.loads(store.get(f"{attempt}/first").decode())
+        rank = first.pop("rank")
+        if first["mask"] != description["mask"]:
+            _refuse(store, attempt, f"rank {rank} makes its Partition of another mask than rank {me}")
         for what, mine in description.items():
-            if theirs[what] != mine:
-                refuse(f"rank {rank} makes its Partition with {what} = {theirs[what]!r}, rank {me} with {mine!r}")
+            if first[what] != mine:
+                _refuse(store, attempt, f"rank {rank} makes its Partition with {what} = {first[what]!r}, rank {me} with {mine!r}")
+    if store.add(f"{attempt}/steps", 1) == 2 * len(members) and not store.check([f"{attempt}/verdict"]):
+        store.set(f"{attempt}/verdict", "")
+    else:
+        _wait(store, attempt, "verdict", me, members, count)
     if count > 2:  # everybody has read it: they have come to the one after it
-        store.delete_key(f"{_attempt(members, count - 2)}/{me}")
+        for name, rank in zip(("steps", "first", "verdict"), itertools.cycle(members)):
+            if rank == me:
+                store.delete_key(f"{_attempt(members, count - 2)}/{name}")
 
 
 def tell_failure(group, error):
     """In place of `agree`, where this rank cannot make its Partition: the others need not wait."""
     me, members, store, count = _begin(group)
     if len(members) > 1:
-        store.set(f"{_attempt(members, count)}/failed", f"rank {me} cannot make its Partition: {error}")
+        store.set(f"{_attempt(members, count)}/verdict", f"rank {me} cannot make its Partition: {error}")
 
 
 def _begin(group):
@@ -83,15 +70,64 @@ def _count(members):
 
 
 def _attempt(members, count):
-    """Where the store has what belongs to one partition: `RANK`, what it makes; `failed`, the sentence of a refusal;
+    """Where the store has what belongs to one partition: `steps`, of which each rank takes one when it comes and one when it
+    agrees; `first`, what the first rank to come makes; `verdict`, the sentence of a refusal, or nothing where all agree;
     `settled/RANK`, that this rank makes another one instead and that both were refused."""
     return f"longca/{'-'.join(map(str, members))}/{count}"
 
 
-def _other_group(store, rank, me, members):
-    """(members, count) of another group's partition, which `rank` makes and waits for this rank in; None if it does not."""
+def _refuse(store, attempt, sentence):
+    store.set(f"{attempt}/verdict", sentence)
+    raise ValueError(sentence)
+
+
+def _wait(store, attempt, name, me, members, count):
+    """Until the store has `name` of the attempt. Raises ValueError with the verdict if that is a refusal."""
+    begin = time.monotonic()
+    missing = 0  # the members before this one have come
+    for turn in itertools.count():
+        if name != "verdict" and store.check([f"{attempt}/{name}"]):
+            return
+        if store.check([f"{attempt}/verdict"]):
+            if sentence := store.get(f"{attempt}/verdict").decode():
+                raise ValueError(sentence)
+            return
+        waited = time.monotonic() - begin
+        while waited > PATIENCE_S and missing < len(members) and _has_come(store, members[missing], members, count):
+            missing += 1
+        if waited > PATIENCE_S and missing < len(members):
+            _look_elsewhere(store, attempt, members[missing], me, members)
+        if waited > TIMEOUT_S:
+            late = f"rank {members[missing]}" if missing < len(members) else "a rank"
+            _refuse(store, attempt,
+                    f"{late} did not make the Partition of rank {me} over the ranks {members} within {TIMEOUT_S:.0f} s")
+        time.sleep(min(0.01, 5e-5 * 1.5**min(turn, 20)))
+
+
+def _has_come(store, rank, members, count):
+    """Whether a rank has come to this partition of the group, or to a later one."""
+    others, their_count = _latest(store, rank)
+    return others == members and their_count >= count
+
+
+def _latest(store, rank):
+    """(members, count) of the partition that a rank came to last."""
     if not store.check([f"longca/latest/{rank}"]):
-        return None
-    others, count = json.loads(store.get(f"longca/latest/{rank}").decode())
-    waits = others != members and me in others and _count(others) < count
-    return None if not waits or store.check([f"{_attempt(others, count)}/settled/{me}"]) else (others, count)
+        return [], 0
+    return json.loads(store.get(f"longca/latest/{rank}").decode())
+
+
+def _look_elsewhere(store, attempt, rank, me, members):
+    """Raises ValueError if `rank`, which has not come, makes another group's partition and waits for this rank in it."""
+    others, their_count = _latest(store, rank)
+    if others == members or me not in others or _count(others) >= their_count:
+        return
+    theirs = _attempt(others, their_count)
+    if store.check([f"{theirs}/settled/{me}"]):
+        return
+    sentence = f"rank {rank} makes a Partition over the ranks {others}, rank {me} over {members}"
+    # First, so that a rank that was refused in the one does not come to the other.
+    store.set(f"{theirs}/settled/{me}", "1")
+    store.set(f"{attempt}/settled/{rank}", "1")
+    store.set(f"{theirs}/verdict", sentence)
+    _refuse(store, attempt, sentence)

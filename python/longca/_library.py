@@ -46,7 +46,7 @@ def _load():
         "longca_plan_workspace_bytes": (int64, [pointer]),
         "longca_plan_release": (None, [pointer]),
         "longca_partition_create": (ctypes.c_int, [pointer, pointer, pointer]),
-        "longca_partition_ranges": (size, [pointer, pointer, size]),
+        "longca_partition_ranges_of": (ctypes.c_int, [pointer, ctypes.c_int32, pointer, size, pointer]),
         "longca_partition_release": (None, [pointer]),
         "longca_rank_plan_create": (ctypes.c_int, [pointer, pointer, pointer, pointer]),
         "longca_rank_plan_create_on_gpus": (ctypes.c_int, [pointer, pointer, pointer, pointer]),

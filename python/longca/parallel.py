@@ -64,22 +64,22 @@ class Partition:
         if self.rank < 0:
             raise ValueError(f"rank {dist.get_rank()} is not in the group")
         try:
-            options, description = self._make(mask, scheme, shard, heads, dim, factor, ranks_per_node, device, transport)
+            description = self._make(mask, scheme, shard, heads, dim, factor, ranks_per_node, device, transport)
         except Exception as error:
             tell_failure(group, error)
             raise
         agree(group, description)
         self.mask, self.group, self.scheme = mask, group, scheme
         self.transport = self._asked_transport = transport
-        with torch.inference_mode(False):  # training may use them
-            self._ids = [self._tokens_of(rank, options) for rank in range(self.ranks)]
-            self.token_ids = self._ids[self.rank]
-            self.tokens = self.token_ids.numel()
+        self._ids = {}  # by rank and device
+        self.token_ids = self._ids_of(self.rank)
+        self.tokens = self.token_ids.numel()
+        with torch.inference_mode(False):
             self.position_ids = mask.position_ids[self.token_ids]
-        self._plans, self._ids_there = {}, {}
+        self._plans = {}
 
     def _make(self, mask, scheme, shard, heads, dim, factor, ranks_per_node, device, transport):
-        """Makes the library's partition. Returns its options and what must be equal on all ranks."""
+        """Makes the library's partition. Returns what must be equal on all ranks."""
         if not isinstance(mask, Mask):
             raise TypeError(f"mask is a {type(mask).__name__}: a longca.Mask is meant")
         if transport is not None and transport not in TRANSPORTS:
@@ -94,34 +94,37 @@ class Partition:
                                    DEVICES[device], 0)
         self._pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
         weakref.finalize(self, lib.longca_partition_release, self._pointer)
-        return options, {
+        return {
             "scheme": scheme, "shard": shard, "heads": list(heads), "dim": dim, "factor": factor,
             "ranks_per_node": ranks_per_node, "device": device, "transport": transport,
             "mask": hashlib.sha256(mask._core.bytes).hexdigest(),
         }
 
-    def _tokens_of(self, rank, options):
-        options.rank = rank
-        pointer = made(lib.longca_partition_create, ctypes.byref(options), self.mask._core.pointer)
-        count = lib.longca_partition_ranges(pointer, None, 0)
-        bounds = (ctypes.c_int64 * (2 * count))()
-        lib.longca_partition_ranges(pointer, bounds, count)
-        lib.longca_partition_release(pointer)
-        ranges = [torch.arange(bounds[2 * i], bounds[2 * i + 1], device="cpu") for i in range(count)]
+    def _ids_of(self, rank, device=None):
+        """The numbers of a rank's tokens, on a device; None: on the CPU. Found when they are asked for."""
+        ids = self._ids.get((rank, device))
+        if ids is None:
+            with torch.inference_mode(False):  # training may use them
+                ids = self._tokens_of(rank) if device is None else self._ids_of(rank).to(device)
+            self._ids[rank, device] = ids
+        return ids
+
+    def _tokens_of(self, rank):
+        room, count = 64, ctypes.c_size_t()
+        while True:
+            bounds = (ctypes.c_int64 * (2 * room))()
+            check(lib.longca_partition_ranges_of(self._pointer, rank, bounds, room, ctypes.byref(count)))
+            if count.value <= room:
+                break
+            room = count.value
+        ranges = [torch.arange(bounds[2 * i], bounds[2 * i + 1], device="cpu") for i in range(count.value)]
         return torch.cat(ranges) if ranges else torch.empty(0, dtype=torch.int64, device="cpu")
 
     def shard(self, x, dim=0):
         """This rank's tokens of a tensor that every rank has whole: [.., tokens, ..] with tokens at `dim`."""
         if x.shape[dim] != self.mask.tokens_q:
             raise ValueError(f"x has {x.shape[dim]} tokens, the mask has {self.mask.tokens_q}")
-        return x.index_select(dim, self._ids_on(x.device)[self.rank])
-
-    def _ids_on(self, device):
-        """The numbers of each rank's tokens, on a device."""
-        if device not in self._ids_there:
-            with torch.inference_mode(False):
-                self._ids_there[device] = [ids.to(device) for ids in self._ids]
-        return self._ids_there[device]
+        return x.index_select(dim, self._ids_of(self.rank, x.device))
 
     def unshard(self, x, dim=0):
         """The whole tensor on every rank, of each one's tokens. Its gradient is the sum of what all ranks ask for."""
@@ -216,13 +219,14 @@ class _Unshard(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, partition):
         ctx.partition = partition
-        most = max(ids.numel() for ids in partition._ids)
+        all_ids = [partition._ids_of(rank, x.device) for rank in range(partition.ranks)]
+        most = max(ids.numel() for ids in all_ids)
         mine = x.new_zeros((most, *x.shape[1:]))
         mine[:partition.tokens] = x
         parts = [torch.empty_like(mine) for _ in range(partition.ranks)]
         dist.all_gather(parts, mine, group=partition.group)
         whole = x.new_empty((partition.mask.tokens_q, *x.shape[1:]))
-        for ids, part in zip(partition._ids_on(x.device), parts):
+        for ids, part in zip(all_ids, parts):
             whole[ids] = part[:ids.numel()]
         return whole
 

@@ -196,6 +196,37 @@ TEST(RankPlans, AgreeWithTheWholeAttention) {
   }
 }
 
+TEST(Partitions, KnowTheTokensOfEveryRank) {
+  const MaskHandle mask = packed_documents({0, 20, 21, 90, kTokens});
+  const auto [first, ranges] = partition_of(mask.get(), 0, 3, LONGCA_CPU);
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto [partition, own] = partition_of(mask.get(), rank, 3, LONGCA_CPU);
+    std::size_t count = 0;
+    EXPECT_EQ(longca_partition_ranges_of(first, rank, nullptr, 0, &count), LONGCA_OK);
+    ASSERT_EQ(2 * count, own.size());
+    std::vector<std::int64_t> found(own.size() + 2, -1);
+    EXPECT_EQ(longca_partition_ranges_of(first, rank, found.data(), count + 1, &count), LONGCA_OK);
+    std::vector<std::int64_t> wanted = own;
+    wanted.insert(wanted.end(), {-1, -1});
+    EXPECT_EQ(found, wanted);
+    if (count > 1) {  // no more than there is room for
+      std::ranges::fill(found, -1);
+      EXPECT_EQ(longca_partition_ranges_of(first, rank, found.data(), 1, &count), LONGCA_OK);
+      EXPECT_EQ(2 * count, own.size());
+      EXPECT_EQ(found[1], own[1]);
+      EXPECT_EQ(found[2], -1);
+    }
+    longca_partition_release(partition);
+  }
+  std::size_t count = 0;
+  EXPECT_EQ(longca_partition_ranges_of(first, 3, nullptr, 0, &count), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "rank = 3 of 3 ranks: 0 to ranks − 1");
+  EXPECT_EQ(longca_partition_ranges_of(first, 0, nullptr, 0, nullptr), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "count is NULL");
+  EXPECT_EQ(longca_partition_ranges_of(nullptr, 0, nullptr, 0, &count), LONGCA_INVALID_ARGUMENT);
+  longca_partition_release(first);
+}
+
 TEST(RankPlans, NameWhatDoesNotFit) {
   const MaskHandle mask = packed_documents({0, kTokens});
   Mail mail;

@@ -14,6 +14,7 @@ from conftest import MASKS, TOKENS, expected, make_inputs, make_mask
 
 import longca
 import longca.parallel
+from longca import _agreement
 from longca._library import Message
 from longca._messages import Gpus, StoreMessages
 from longca.parallel import SCHEMES, Partition
@@ -285,6 +286,23 @@ def test_ranks_are_in_step_after_partitions_that_were_refused(ranks, differs, re
             assert rank == wrong or f"rank {wrong}" in sentence
         assert worst < 3e-6
         assert seconds < longca.parallel.TIMEOUT_S / 4
+
+
+def late():
+    """One rank comes after the others have given up; then a Partition that all make."""
+    _agreement.TIMEOUT_S = 0.5
+    mask = make_mask("causal")
+    time.sleep(2 if dist.get_rank() == 1 else 0)
+    said, _ = refusal(lambda: Partition(mask, **SHAPE))
+    dist.barrier()
+    _agreement.TIMEOUT_S = 60.0
+    return said, Partition(mask, **SHAPE).tokens
+
+
+def test_a_rank_that_does_not_come_in_time_is_named_on_all_ranks():
+    said, tokens = zip(*on_ranks(3, late))
+    assert all("rank 1 did not make the Partition of rank" in sentence for sentence in said), said
+    assert sum(tokens) == TOKENS
 
 
 def inference_first():
