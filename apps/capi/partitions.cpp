@@ -12,7 +12,6 @@
 #include "answer.h"
 #include "handles.h"
 #include "longca.h"
-#include "parallel/plan/rank_shard.h"
 #include "parallel/schemes/scheme.h"
 #include "problems.h"
 
@@ -36,11 +35,6 @@ longca_problem shape_of(const longca_partition_options& o) {
   shape.head_dim = o.head_dim;
   shape.device = o.device;
   return shape;
-}
-
-/// Global numbers, ascending, of the tokens that a rank owns.
-std::vector<Range> tokens_of(const longca_partition& p, int rank) {
-  return shard_of(p.scheme->plan(p.parallel, rank)).tokens;
 }
 
 std::unique_ptr<longca_partition> make_partition(const longca_partition_options& o,
@@ -68,6 +62,7 @@ std::unique_ptr<longca_partition> make_partition(const longca_partition_options&
        .shard = o.shard == nullptr ? scheme.best_shard() : parse_shard_kind(o.shard)},
       &scheme,
       o.rank,
+      {},
       {}});
   p->parallel.shardings = &p->shardings;
   // Empty documents are none to a sharding.
@@ -76,7 +71,8 @@ std::unique_ptr<longca_partition> make_partition(const longca_partition_options&
     p->parallel.factor = o.factor != 0 ? o.factor : scheme.factor(p->parallel);
   }
   check_supported(*p, p->parallel);
-  p->tokens = tokens_of(*p, o.rank);
+  p->grid.emplace(p->parallel, scheme.grid_shape(p->parallel));
+  p->tokens = p->grid->own_shard(o.rank).ranges;
   return p;
 }
 
@@ -119,7 +115,7 @@ longca_status longca_partition_ranges_of(const longca_partition* partition, int3
     if (rank < 0 || rank >= p.parallel.ranks) {
       throw_input_error("rank = {} of {} ranks: 0 to ranks − 1", rank, p.parallel.ranks);
     }
-    number = fill(rank == p.rank ? p.tokens : tokens_of(p, rank), ranges, capacity);
+    number = fill(p.grid->own_shard(rank).ranges, ranges, capacity);
   });
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "longca.h"
 #include "parallel/partition/sharding_cache.h"
+#include "parallel/schemes/build/grid.h"
 #include "parallel/schemes/scheme.h"
 
 struct longca_partition {
@@ -11,7 +13,8 @@ struct longca_partition {
   longca::ParallelProblem parallel;  ///< with the shape that the partition was made for
   const longca::Scheme* scheme;
   int rank;
-  std::vector<longca::Range> tokens;  ///< global numbers, ascending
+  std::optional<longca::Grid> grid;   ///< set once the scheme supports the problem
+  std::vector<longca::Range> tokens;  ///< of the rank: global numbers, ascending
 };
 
 namespace longca::capi {

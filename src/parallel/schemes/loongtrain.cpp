@@ -56,6 +56,10 @@ class LoongTrain final : public Scheme {
   bool has_factor() const override { return true; }
   int factor(const ParallelProblem& problem) const override { return head_ways(problem); }
 
+  GridShape grid_shape(const ParallelProblem& problem) const override {
+    return composition_of(problem).shape;
+  }
+
   Support supports(const ParallelProblem& problem) const override { return check_factor(problem); }
 
   /// Neighbours are the members of a CP rank (head-first) or the CP ranks of a member

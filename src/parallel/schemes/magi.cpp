@@ -6,8 +6,6 @@
 namespace longca {
 namespace {
 
-constexpr GridShape kShape = {.ordered_by_node = true};
-
 class Magi final : public Scheme {
  public:
   std::string name() const override { return "magi"; }
@@ -21,15 +19,19 @@ class Magi final : public Scheme {
   ShardKind published_shard() const override { return ShardKind::balanced; }
   ShardKind best_shard() const override { return ShardKind::document_balanced; }
 
+  GridShape grid_shape(const ParallelProblem& /*problem*/) const override {
+    return {.ordered_by_node = true};
+  }
+
   Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
-    return build_plan(problem, {kShape, ContextKind::group_cast, 0}, rank);
+    return build_plan(problem, {grid_shape(problem), ContextKind::group_cast, 0}, rank);
   }
 
   std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
                              bool backward) const override {
-    return cast_bytes(problem, Grid(problem, kShape), rank, backward);
+    return cast_bytes(problem, Grid(problem, grid_shape(problem)), rank, backward);
   }
 };
 

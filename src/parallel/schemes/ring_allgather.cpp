@@ -19,6 +19,8 @@ class RingAllGather final : public Scheme {
   /// What travels does not depend on the mask, so only areas count.
   ShardKind best_shard() const override { return ShardKind::balanced; }
 
+  GridShape grid_shape(const ParallelProblem& /*problem*/) const override { return {}; }
+
   Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
@@ -27,7 +29,7 @@ class RingAllGather final : public Scheme {
 
   std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
                              bool backward) const override {
-    return gather_bytes(problem, Grid(problem, {}), rank, backward);
+    return gather_bytes(problem, Grid(problem, grid_shape(problem)), rank, backward);
   }
 };
 

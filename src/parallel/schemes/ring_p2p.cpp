@@ -21,6 +21,8 @@ class RingP2P final : public Scheme {
   /// Equal areas on every mask, without padding, in chunks that kernels' tiles fit into.
   ShardKind best_shard() const override { return ShardKind::balanced; }
 
+  GridShape grid_shape(const ParallelProblem& /*problem*/) const override { return {}; }
+
   Support supports(const ParallelProblem& problem) const override { return check_ranks(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
@@ -29,7 +31,7 @@ class RingP2P final : public Scheme {
 
   std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
                              bool backward) const override {
-    return ring_bytes(problem, Grid(problem, {}), problem.ranks, rank, backward);
+    return ring_bytes(problem, Grid(problem, grid_shape(problem)), problem.ranks, rank, backward);
   }
 };
 

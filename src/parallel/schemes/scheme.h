@@ -16,6 +16,18 @@
 
 namespace longca {
 
+/// The grid heads × context: the `head_ways` members of a CP rank hold the same tokens and
+/// different heads.
+struct GridShape {
+  int head_ways = 1;
+  /// Whether consecutive ranks are members of one CP rank (the exchange of heads stays in a node)
+  /// or CP ranks of one member (the exchange of keys does).
+  bool head_first = true;
+  /// Whether CP ranks change places, under document_balanced, so that those which see the same keys
+  /// come into the same nodes (node_order.h).
+  bool ordered_by_node = false;
+};
+
 /// A problem and how ranks share it: everything that a plan depends on.
 struct ParallelProblem {
   Problem problem;  ///< of all ranks together: tokens_q = tokens_k
@@ -53,6 +65,8 @@ class Scheme {
   virtual ShardKind best_shard() const = 0;
   /// Whether the scheme uses the axis `factor`.
   virtual bool has_factor() const { return false; }
+  /// How ranks share heads and tokens: that of its plans.
+  virtual GridShape grid_shape(const ParallelProblem& problem) const = 0;
   /// The factor in use: the one asked for, else the scheme's choice; 1 for schemes without.
   virtual int factor(const ParallelProblem& problem) const;
   /// Ok, or `unsupported` with the limit: heads, a factor that does not divide. Never throws.

@@ -21,22 +21,23 @@ class Ulysses final : public Scheme {
   /// Each rank computes all tokens, so who owns which changes nothing but padding.
   ShardKind best_shard() const override { return ShardKind::contiguous; }
 
+  GridShape grid_shape(const ParallelProblem& problem) const override {
+    return {problem.ranks, true};
+  }
+
   Support supports(const ParallelProblem& problem) const override {
     if (Support ranks = check_ranks(problem); !ranks.ok()) return ranks;
     return check_heads(problem.problem.heads_q, problem.problem.heads_k, problem.ranks);
   }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
-    return build_plan(problem, {shape(problem)}, rank);
+    return build_plan(problem, {grid_shape(problem)}, rank);
   }
 
   std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
                              bool backward) const override {
-    return head_exchange_bytes(problem, Grid(problem, shape(problem)), rank, backward);
+    return head_exchange_bytes(problem, Grid(problem, grid_shape(problem)), rank, backward);
   }
-
- private:
-  static GridShape shape(const ParallelProblem& problem) { return {problem.ranks, true}; }
 };
 
 }  // namespace

@@ -22,21 +22,22 @@ class Usp final : public Scheme {
   bool has_factor() const override { return true; }
   int factor(const ParallelProblem& problem) const override { return head_ways(problem); }
 
+  GridShape grid_shape(const ParallelProblem& problem) const override {
+    return {head_ways(problem), true};
+  }
+
   Support supports(const ParallelProblem& problem) const override { return check_factor(problem); }
 
   RankPlan plan(const ParallelProblem& problem, int rank) const override {
-    return build_plan(problem, {shape(problem), ContextKind::ring, 0}, rank);
+    return build_plan(problem, {grid_shape(problem), ContextKind::ring, 0}, rank);
   }
 
   std::int64_t formula_bytes(const ParallelProblem& problem, int rank,
                              bool backward) const override {
-    const Grid grid(problem, shape(problem));
+    const Grid grid(problem, grid_shape(problem));
     return head_exchange_bytes(problem, grid, rank, backward) +
            ring_bytes(problem, grid, grid.cp_ranks(), rank, backward);
   }
-
- private:
-  static GridShape shape(const ParallelProblem& problem) { return {head_ways(problem), true}; }
 };
 
 }  // namespace

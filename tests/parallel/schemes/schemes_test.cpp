@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "parallel/plan/explain.h"
 #include "parallel/plan/lane_order.h"
+#include "parallel/plan/rank_shard.h"
+#include "parallel/schemes/build/grid.h"
 #include "parallel/schemes/random_problem.h"
 
 namespace longca::testing {
@@ -298,6 +300,18 @@ RC_GTEST_PROP(Schemes, PlansAreTheSameEachTime, ()) {
     const RankPlan again = scheme->plan(problem, rank);
     RC_ASSERT(once.buffers == again.buffers);
     RC_ASSERT(explain(once, 16, DType::bfloat16) == explain(again, 16, DType::bfloat16));
+  }
+}
+
+RC_GTEST_PROP(Schemes, PlansShareTokensAsTheirGridSays, ()) {
+  const ParallelProblem problem = random_problem(100);
+  for (const auto& scheme : schemes()) {
+    if (!scheme->supports(problem).ok()) continue;
+    const Grid grid(problem, scheme->grid_shape(problem));
+    const int rank = uniform(0, problem.ranks);
+    const RankShard in_plan = shard_of(scheme->plan(problem, rank));
+    RC_ASSERT(grid.own_shard(rank).ranges == in_plan.tokens);
+    RC_ASSERT(grid.own_shard(rank).rows == in_plan.rows);
   }
 }
 

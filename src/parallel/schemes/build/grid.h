@@ -9,18 +9,6 @@
 
 namespace longca {
 
-/// The grid heads × context: the `head_ways` members of a CP rank hold the same tokens and
-/// different heads.
-struct GridShape {
-  int head_ways = 1;
-  /// Whether consecutive ranks are members of one CP rank (the exchange of heads stays in a node)
-  /// or CP ranks of one member (the exchange of keys does).
-  bool head_first = true;
-  /// Whether CP ranks change places, under document_balanced, so that those which see the same keys
-  /// come into the same nodes (node_order.h).
-  bool ordered_by_node = false;
-};
-
 /// Tokens of a rank, and rows of its buffers: tokens in ascending order, then padding.
 struct Shard {
   std::vector<Range> ranges;  ///< global token numbers
