@@ -3,12 +3,9 @@
 #include <gtest/gtest.h>
 #include <longca.h>
 
-#include <condition_variable>
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
-#include <deque>
 #include <map>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -16,6 +13,7 @@
 #include <vector>
 
 #include "capi/handle.h"
+#include "support/mail.h"
 
 namespace longca::testing {
 namespace {
@@ -31,33 +29,6 @@ constexpr std::int32_t kHeadsQ = 4;
 constexpr std::int32_t kHeadsK = 2;
 constexpr std::int32_t kDim = 16;
 
-/// What has been sent and not received yet, by sender and receiver.
-class Mail {
- public:
-  void send(int from, int to, const longca_message& message) {
-    const std::scoped_lock lock(mutex_);
-    const auto* begin = static_cast<const char*>(message.data);
-    queues_[{from, to}].emplace_back(begin, begin + message.bytes);
-    changed_.notify_all();
-  }
-  /// False if the message has another size.
-  bool receive(int from, int to, const longca_message& message) {
-    std::unique_lock lock(mutex_);
-    auto& queue = queues_[{from, to}];
-    changed_.wait(lock, [&] { return !queue.empty(); });
-    const std::vector<char> bytes = std::move(queue.front());
-    queue.pop_front();
-    if (std::ssize(bytes) != message.bytes) return false;
-    std::memcpy(message.data, bytes.data(), bytes.size());
-    return true;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::pair<int, int>, std::deque<std::vector<char>>> queues_;
-};
-
 /// A rank's end of the mail, as a longca_transport.
 struct Rank {
   Mail& mail;
@@ -70,13 +41,15 @@ struct Rank {
                             std::size_t send_count) {
     auto& rank = *static_cast<Rank*>(self);
     rank.awaited[group].assign(receives, receives + receive_count);
-    for (std::size_t i = 0; i < send_count; ++i) rank.mail.send(rank.rank, sends[i].peer, sends[i]);
+    for (std::size_t i = 0; i < send_count; ++i) {
+      rank.mail.send(rank.rank, sends[i].peer, sends[i].data, sends[i].bytes);
+    }
     return 0;
   }
   static std::int32_t finish(void* self, std::int64_t group) {
     auto& rank = *static_cast<Rank*>(self);
     for (const longca_message& message : rank.awaited[group]) {
-      if (!rank.mail.receive(message.peer, rank.rank, message)) return 1;
+      if (!rank.mail.receive(message.peer, rank.rank, message.data, message.bytes)) return 1;
     }
     return 0;
   }

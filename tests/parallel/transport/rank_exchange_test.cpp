@@ -3,49 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <condition_variable>
-#include <cstring>
 #include <functional>
-#include <map>
-#include <mutex>
-#include <queue>
 #include <thread>
 #include <utility>
 
-namespace longca {
+#include "support/mail.h"
+
+namespace longca::testing {
 namespace {
 
 using ::testing::Each;
 using ::testing::ElementsAre;
-
-using Bytes = std::vector<char>;
-
-/// What threads that are ranks have sent each other.
-class Mail {
- public:
-  void put(int from, int to, Bytes message) {
-    const std::scoped_lock lock(mutex_);
-    messages_[{from, to}].push(std::move(message));
-    ++count_;
-    came_.notify_all();
-  }
-  Bytes take(int from, int to) {
-    std::unique_lock lock(mutex_);
-    std::queue<Bytes>& queue = messages_[{from, to}];
-    came_.wait(lock, [&] { return !queue.empty(); });
-    Bytes message = std::move(queue.front());
-    queue.pop();
-    return message;
-  }
-  int count() const { return count_; }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable came_;
-  std::map<std::pair<int, int>, std::queue<Bytes>> messages_;
-  std::atomic<int> count_ = 0;
-};
 
 class ThreadMessages : public RankMessages {
  public:
@@ -54,13 +22,10 @@ class ThreadMessages : public RankMessages {
   int size() const override { return size_; }
   void barrier() override { FAIL() << "nothing here needs one"; }
   void send(int to, const void* data, std::int64_t bytes) override {
-    const auto* begin = static_cast<const char*>(data);
-    mail_.put(rank_, to, Bytes(begin, begin + bytes));
+    mail_.send(rank_, to, data, bytes);
   }
   void receive(int from, void* data, std::int64_t bytes) override {
-    const Bytes message = mail_.take(from, rank_);
-    ASSERT_EQ(std::ssize(message), bytes);
-    std::memcpy(data, message.data(), message.size());
+    EXPECT_TRUE(mail_.receive(from, rank_, data, bytes));
   }
 
  private:
@@ -83,7 +48,7 @@ std::pair<std::vector<Result>, int> on_ranks(int ranks,
       });
     }
   }
-  return {results, mail.count()};
+  return {results, mail.sent()};
 }
 
 /// The reasons that each rank gets of agree(), where ranks answer in turn as `answers` say.
@@ -154,4 +119,4 @@ TEST(RankExchange, AFailureOfOneRankIsThrownOnAll) {
 }
 
 }  // namespace
-}  // namespace longca
+}  // namespace longca::testing
