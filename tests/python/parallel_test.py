@@ -290,9 +290,10 @@ def test_ranks_are_in_step_after_partitions_that_were_refused(ranks, differs, re
 
 def late():
     """One rank comes after the others have given up; then a Partition that all make."""
-    _agreement.TIMEOUT_S = 0.5
+    _agreement.TIMEOUT_S = 1.0
     mask = make_mask("causal")
-    time.sleep(2 if dist.get_rank() == 1 else 0)
+    dist.barrier()
+    time.sleep(3 if dist.get_rank() == 1 else 0)
     said, _ = refusal(lambda: Partition(mask, **SHAPE))
     dist.barrier()
     _agreement.TIMEOUT_S = 60.0
