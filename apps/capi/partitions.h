@@ -13,8 +13,9 @@ struct longca_partition {
   longca::ParallelProblem parallel;  ///< with the shape that the partition was made for
   const longca::Scheme* scheme;
   int rank;
-  std::optional<longca::Grid> grid;   ///< set once the scheme supports the problem
-  std::vector<longca::Range> tokens;  ///< of the rank: global numbers, ascending
+  std::optional<longca::Grid> grid;  ///< set once the scheme supports the problem
+  /// Of the rank: global numbers, ascending. Kept, since longca_partition_ranges may not fail.
+  std::vector<longca::Range> tokens;
 };
 
 namespace longca::capi {

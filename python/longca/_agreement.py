@@ -93,10 +93,11 @@ def _wait(store, attempt, name, me, members, count):
                 raise ValueError(sentence)
             return
         waited = time.monotonic() - begin
-        while waited > PATIENCE_S and missing < len(members) and _has_come(store, members[missing], members, count):
-            missing += 1
-        if waited > PATIENCE_S and missing < len(members):
-            _look_elsewhere(store, attempt, members[missing], me, members)
+        if waited > PATIENCE_S:
+            while missing < len(members) and _has_come(store, members[missing], members, count):
+                missing += 1
+            if missing < len(members):
+                _look_elsewhere(store, attempt, members[missing], me, members)
         if waited > TIMEOUT_S:
             late = f"rank {members[missing]}" if missing < len(members) else "a rank"
             _refuse(store, attempt,
