@@ -52,6 +52,9 @@ struct ForwardShape {
   static constexpr bool kAccumulate = kAccumulate_;
   /// With a softcap: an instance of its own, as a branch in the others costs them registers.
   static constexpr bool kCapped = kCapped_;
+  /// Whether full tiles are capped as near and looked at afterwards (ForwardConsumer::recap). Where
+  /// results are accumulated in float32, ptxas then serialises the products (C7511).
+  static constexpr bool kExpectsNear = kCapped && !kAccumulate;
   /// Whether it merges ForwardParams::earlier into what it stores. Of its own for the same reason.
   static constexpr bool kEarlier = kEarlier_;
   /// CTAs per cluster, 1 or 2. Two compute a query tile each with the same key tiles: the same one
