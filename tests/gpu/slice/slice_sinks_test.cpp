@@ -82,6 +82,30 @@ TEST_P(SliceSinks, ScoresFarBeyondTheCap) {
   expect_right(*kernel_, problem, small_mask("causal", problem));
 }
 
+/// Scores that rise along the keys, by 32: their first tiles are far below the caps, later ones
+/// are not, and what was capped as near has to be capped again.
+TEST_P(SliceSinks, ScoresThatLeaveTheCapsNearRangeLate) {
+  constexpr std::int64_t kTokens = 2500;
+  for (const float softcap : {50.0F, 100.0F}) {
+    for (const std::string name : {"full", "causal", "causal_document"}) {
+      SCOPED_TRACE(name + ", softcap " + std::to_string(softcap));
+      Problem problem = gpu_problem(kTokens, 8, 2);
+      problem.softcap = softcap;
+      const Mask mask = small_mask(name, problem);
+      if (!caps()) return expect_refused(problem);
+      const Inputs inputs = make_inputs(problem, kInputSeed, InputStyle::rising, {{kTokens}});
+      const Outputs outputs = Outputs::for_problem(problem);
+      outputs.poison_forward();
+      outputs.poison_backward();
+      const auto plan = kernel_->plan(problem, mask);
+      plan->forward(outputs.forward_args(inputs));
+      plan->backward(outputs.backward_args(inputs));
+      gpu().synchronize();
+      expect_right(problem, mask, inputs, outputs);
+    }
+  }
+}
+
 /// Of calls over parts of the keys, one takes the sinks. The first rows see no key in any part.
 TEST_P(SliceSinks, CountOnceInCallsThatMerge) {
   constexpr std::int64_t kTokens = 300;
