@@ -1,7 +1,6 @@
 #include "attention/kernels/common/softcap.h"
 
 #include <array>
-#include <cmath>
 #include <cstddef>
 
 namespace longca {
@@ -48,11 +47,8 @@ Softcap make_softcap(float cap, float scale) {
   softcap.per_cap_log2 = static_cast<float>(1 / cap_log2);
   softcap.exponent = static_cast<float>(2 * kLog2E * slope);
   softcap.near_reach = static_cast<float>(kNearReach / slope);
-  softcap.near_quartic = static_cast<float>(std::pow(kNearReach / slope, 4));
   softcap.middle_reach = static_cast<float>(kMiddleReach / slope);
   softcap.near = of_products(kNear, scale_log2, slope);
-  softcap.first_reciprocal = 1 / softcap.near.factors[0];
-  softcap.last_root_log2 = -std::log2(softcap.near.factors[2]) / 5;
   softcap.near_slope = of_products(kNearSlope, 1, slope);
   softcap.middle = of_products(kMiddle, scale_log2, slope);
   return softcap;

@@ -21,12 +21,6 @@ __device__ __forceinline__ float reciprocal_approximate(float x) {
   return y;
 }
 
-__device__ __forceinline__ float log2_approximate(float x) {
-  float y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 /// The range that all products of the warp are in. NaN counts for nothing and stays NaN in each.
 template <int kCount>
 __device__ __forceinline__ CapRange cap_range(const float* products, const Softcap& cap) {
@@ -96,74 +90,17 @@ __device__ __forceinline__ void with_range(CapRange range, F f) {
   }
 }
 
-/// Products to capped scores in the log2 domain, less offset_of(i). Returns their range.
+/// Products to capped scores in the log2 domain, less offset_of(i).
 template <int kCount, typename OffsetOf>
-__device__ __forceinline__ CapRange cap_scores(float* s, const Softcap& cap, OffsetOf offset_of) {
-  const CapRange range = cap_range<kCount>(s, cap);
-  with_range(range, [&]<CapRange kRange>() {
+__device__ __forceinline__ void cap_scores(float* s, const Softcap& cap, OffsetOf offset_of) {
+  with_range(cap_range<kCount>(s, cap), [&]<CapRange kRange>() {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) s[i] = capped_score<kRange>(s[i], cap, offset_of(i));
   });
-  return range;
 }
 template <int kCount>
-__device__ __forceinline__ CapRange cap_scores(float* s, const Softcap& cap) {
-  return cap_scores<kCount>(s, cap, [](int) { return 0.0f; });
-}
-
-/// Scores by `near`, which is monotone, back to products: by Newton's method from the linear or the
-/// leading term, whichever is less, which meets float32's precision in four steps wherever it
-/// begins. ±∞ and NaN stay what they are.
-template <int kCount>
-__device__ __forceinline__ void products_of_near(float* scores, const Softcap& cap) {
-  const auto& f = cap.near.factors;
-  float products[kCount];
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const float magnitude = fabsf(scores[i]);
-    const float leading =
-        mma::exp2_fast(fmaf(0.2f, log2_approximate(magnitude), cap.last_root_log2));
-    products[i] = copysignf(fminf(magnitude * cap.first_reciprocal, leading), scores[i]);
-  }
-#pragma unroll 1
-  for (int step = 0; step < 4; ++step) {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const float square = products[i] * products[i];
-      const float slope = fmaf(fmaf(5 * f[2], square, 3 * f[1]), square, f[0]);
-      const float beyond = fmaf(products[i], evaluate(cap.near, square), -scores[i]);
-      products[i] = fmaf(-beyond, reciprocal_approximate(slope), products[i]);
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    if (fabsf(scores[i]) < INFINITY) scores[i] = products[i];
-  }
-}
-
-/// As cap_scores, of products that are expected to be near: takes no maximum before it caps them.
-/// Returns whether the warp's are; if not, recap_scores has to follow.
-template <int kCount, typename OffsetOf>
-__device__ __forceinline__ bool cap_near_scores(float* s, const Softcap& cap, OffsetOf offset_of) {
-  float quartic[4] = {};
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const float square = s[i] * s[i];
-    quartic[i % 4] = fmaf(square, square, quartic[i % 4]);
-    s[i] = fmaf(s[i], evaluate(cap.near, square), -offset_of(i));
-  }
-  const float sum = (quartic[0] + quartic[1]) + (quartic[2] + quartic[3]);
-  return __all_sync(~0u, sum <= cap.near_quartic);
-}
-
-/// Caps by their range what cap_near_scores capped as near.
-template <int kCount, typename OffsetOf>
-__device__ __forceinline__ void recap_scores(float* s, const Softcap& cap, OffsetOf offset_of) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) s[i] += offset_of(i);
-#pragma unroll
-  for (int i = 0; i < kCount; i += 8) products_of_near<8>(s + i, cap);
-  cap_scores<kCount>(s, cap, offset_of);
+__device__ __forceinline__ void cap_scores(float* s, const Softcap& cap) {
+  cap_scores<kCount>(s, cap, [](int) { return 0.0f; });
 }
 
 }  // namespace longca

@@ -20,10 +20,6 @@ struct Softcap {
   /// lie far above most scores, and |x| = 0.8.
   float near_reach = 0;
   float middle_reach = 0;
-  float near_quartic = 0;  ///< near_reach⁴
-  /// 1 / near's first factor, and −log2 of its last one's fifth root.
-  float first_reciprocal = 0;
-  float last_root_log2 = 0;
   Polynomial<3> near;        ///< capped score over product
   Polynomial<3> near_slope;  ///< 1 − tanh² x
   Polynomial<6> middle;      ///< capped score over product

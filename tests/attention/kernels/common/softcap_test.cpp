@@ -57,25 +57,6 @@ RC_GTEST_PROP(Softcap, NearSlopeIsThatOfTheHyperbolicTangent, ()) {
   RC_ASSERT(std::abs(evaluate(c.softcap.near_slope, product) / slope - 1) < 1.2e-6);
 }
 
-/// So that products can be restored from scores far beyond the reach, too.
-RC_GTEST_PROP(Softcap, NearRisesEverywhere, ()) {
-  const Case c;
-  const double product = 100 * std::abs(product_within(c.softcap.near_reach));
-  const double next = product * 1.001;
-  RC_ASSERT(next * evaluate(c.softcap.near, next) > product * evaluate(c.softcap.near, product));
-  const double magnitudes = std::log2(static_cast<double>(c.softcap.near.factors[2])) / 5 +
-                            static_cast<double>(c.softcap.last_root_log2);
-  RC_ASSERT(std::abs(magnitudes) < 1e-5);
-}
-
-/// The sum of fourth powers, by which a tile is found to be near, is never less than one of them.
-RC_GTEST_PROP(Softcap, NearQuarticIsThatOfItsReach, ()) {
-  const Case c;
-  RC_ASSERT(std::abs(static_cast<double>(c.softcap.near_quartic) /
-                         std::pow(static_cast<double>(c.softcap.near_reach), 4) -
-                     1) < 8 * kUlp);
-}
-
 TEST(Softcap, OfZeroIsNone) {
   EXPECT_EQ(make_softcap(0, 0.1F).cap, 0);
   EXPECT_EQ(make_softcap(0, 0.1F).near_reach, 0);

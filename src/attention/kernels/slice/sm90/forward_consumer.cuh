@@ -42,9 +42,6 @@ struct ForwardConsumer {
   std::uint32_t p[kStepKeys / 4];  ///< probabilities as the A operand of P V
   float o[Shape::kValueDim / 2];   ///< accumulator [64, kValueDim]
   SoftmaxState softmax;
-  /// Whether all products of the warp in this work tile so far were in CapRange::near: then the
-  /// next ones are expected to be. Only the work tile itself decides, as in attend.
-  bool near_cap = true;
   __device__ static int thread() { return static_cast<int>(threadIdx.x & 127); }
   __device__ static int lane() { return static_cast<int>(threadIdx.x & 31); }
 
@@ -138,34 +135,19 @@ struct ForwardConsumer {
   /// Caps s, raw products q · k, before they are masked.
   template <int kKeys>
   __device__ __forceinline__ void apply_softcap() {
-    if constexpr (Shape::kCapped) {
-      if (cap_scores<kKeys / 2>(s, args.params.softcap) != CapRange::near) near_cap = false;
-    }
+    if constexpr (Shape::kCapped) cap_scores<kKeys / 2>(s, args.params.softcap);
   }
 
-  /// s = scores − row max, both in log2, of a tile without −∞. Returns whether scores that were
-  /// capped as near are, or recap() has to follow.
-  __device__ __forceinline__ bool subtract_row_max() {
+  /// s = scores − row max, both in log2, of a tile without −∞.
+  __device__ __forceinline__ void subtract_row_max() {
     const float offset[2] = {softmax.offset(0), softmax.offset(1)};
     const auto offset_of = [&](int i) { return offset[i / 2 % 2]; };
     if constexpr (Shape::kCapped) {
-      if constexpr (Shape::kExpectsNear) {
-        if (near_cap) return cap_near_scores<kStepKeys / 2>(s, args.params.softcap, offset_of);
-      }
       cap_scores<kStepKeys / 2>(s, args.params.softcap, offset_of);
     } else {
 #pragma unroll
       for (int i = 0; i < kStepKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset_of(i));
     }
-    return true;
-  }
-  /// Caps s again, by the range that it is in. Rare: done once P V is complete, since with wgmma
-  /// under way it would take registers of the loop.
-  __device__ __forceinline__ void recap() {
-    const float offset[2] = {softmax.offset(0), softmax.offset(1)};
-    const auto offset_of = [&](int i) { return offset[i / 2 % 2]; };
-    recap_scores<kStepKeys / 2>(s, args.params.softcap, offset_of);
-    near_cap = false;
   }
 
   template <int kKeys>
@@ -201,11 +183,10 @@ struct ForwardConsumer {
     }
     float o_scale[2];
     bool grew;
-    bool near_held = true;
     if constexpr (kTakesMax) {
       grew = online_softmax_masked<kStepKeys>(s, softmax, scale_log2, o_scale);
     } else {
-      near_held = subtract_row_max();
+      subtract_row_max();
       ptx::warpgroup_fence_operand(s);
     }
     if constexpr (kPending) {
@@ -216,9 +197,6 @@ struct ForwardConsumer {
     if constexpr (kTakesMax) {
       pack_probabilities<kStepKeys>();
     } else {
-      if constexpr (Shape::kExpectsNear) {
-        if (!near_held) recap();
-      }
       grew = online_softmax_unmasked<T>(s, p, softmax, o_scale);
     }
     if (grew) rescale_o(o, o_scale);
@@ -356,7 +334,6 @@ struct ForwardConsumer {
 #pragma unroll
       for (float& x : o) x = 0;
       softmax = SoftmaxState{};
-      near_cap = true;
       attend(work);
       release_stored();
       const OutputRows output{args, work, group};

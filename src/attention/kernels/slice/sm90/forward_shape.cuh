@@ -52,9 +52,6 @@ struct ForwardShape {
   static constexpr bool kAccumulate = kAccumulate_;
   /// With a softcap: an instance of its own, as a branch in the others costs them registers.
   static constexpr bool kCapped = kCapped_;
-  /// Whether full tiles are capped as near and looked at afterwards (ForwardConsumer::recap). Where
-  /// results are accumulated in float32, ptxas then serialises the products (C7511).
-  static constexpr bool kExpectsNear = kCapped && !kAccumulate;
   /// Whether it merges ForwardParams::earlier into what it stores. Of its own for the same reason.
   static constexpr bool kEarlier = kEarlier_;
   /// CTAs per cluster, 1 or 2. Two compute a query tile each with the same key tiles: the same one
@@ -63,8 +60,9 @@ struct ForwardShape {
   static constexpr int kCluster = kCluster_;
   /// Work tiles that a CTA computes at a time, each in a stream: a producer warp, two consumers,
   /// shared memory and named barriers of its own. At 64 dimensions exponentials take as long as the
-  /// products, and two warpgroups do not fill the one with the other; four do.
-  static constexpr int kStreams = kDim == 64 ? 2 : 1;
+  /// products, and two warpgroups do not fill the one with the other; four do. Not with a softcap,
+  /// whose polynomials want more than the 112 registers of a thread.
+  static constexpr int kStreams = kDim == 64 && !kCapped ? 2 : 1;
   static_assert(kStreams * kCluster <= 2);
   static constexpr int kTileM = kRowGroups * kGroupRows;
   static constexpr int kThreads = 128 * (1 + kStreams * kRowGroups);
@@ -77,8 +75,9 @@ struct ForwardShape {
   /// 64 dimensions, where a thread has half of the registers.
   static constexpr bool kWatchesRowMax = std::is_same_v<Element, __half> && !kCapped && kDim == 128;
   /// Above 128 dimensions, and with two streams, Q would take too many registers: it is read from
-  /// shared memory, which above 128 has room for one work tile's.
-  static constexpr bool kQueriesInRegisters = kDim == 128;
+  /// shared memory, which above 128 has room for one work tile's. So it is with a softcap: with few
+  /// registers left ptxas computes one polynomial after the other, each at its latency.
+  static constexpr bool kQueriesInRegisters = kDim == 128 && !kCapped;
   static constexpr int kQueryStages = kDim <= 128 ? 2 : 1;
   /// Keys that a step of the consumers computes. Where O takes 128 registers, or a thread has 112,
   /// there is room for the scores of one sub-tile: the two of a key tile are then two steps.
