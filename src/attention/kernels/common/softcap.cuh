@@ -9,9 +9,9 @@ namespace longca {
 
 enum class CapRange { near, middle, far };
 
-/// A capped score in the log2 domain, and the slope 1 − tanh², with which gradients pass.
-struct CappedScore {
-  float score;
+/// tanh x and its slope 1 − tanh², with which gradients pass.
+struct Tanh {
+  float value;
   float slope;
 };
 
@@ -22,29 +22,48 @@ __device__ __forceinline__ float reciprocal_approximate(float x) {
 }
 
 /// The range that all products of the warp are in. NaN counts for nothing and stays NaN in each.
-template <int kCount>
+/// The maximum takes `kChains` registers, and at least 4 cycles for each product of a chain.
+template <int kCount, int kChains>
 __device__ __forceinline__ CapRange cap_range(const float* products, const Softcap& cap) {
-  // Four chains of maxima: a single one takes as long as its latency, 4 cycles a product.
-  float largest[4] = {};
+  float chains[kChains] = {};
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) largest[i % 4] = fmaxf(largest[i % 4], fabsf(products[i]));
-  const float of_all = fmaxf(fmaxf(largest[0], largest[1]), fmaxf(largest[2], largest[3]));
-  if (__all_sync(~0u, of_all <= cap.near_reach)) return CapRange::near;
-  return __all_sync(~0u, of_all <= cap.middle_reach) ? CapRange::middle : CapRange::far;
+  for (int i = 0; i < kCount; ++i) {
+    chains[i % kChains] = fmaxf(chains[i % kChains], fabsf(products[i]));
+  }
+  float largest = chains[0];
+#pragma unroll
+  for (int i = 1; i < kChains; ++i) largest = fmaxf(largest, chains[i]);
+  if (__all_sync(~0u, largest <= cap.near.reach)) return CapRange::near;
+  return __all_sync(~0u, largest <= cap.middle.reach) ? CapRange::middle : CapRange::far;
 }
 
+/// A polynomial of a product's square.
 template <int kTerms>
-__device__ __forceinline__ float evaluate(const Softcap::Polynomial<kTerms>& polynomial,
-                                          float square) {
-  float value = polynomial.factors[kTerms - 1];
+__device__ __forceinline__ float evaluate(const float (&factors)[kTerms], float square) {
+  float value = factors[kTerms - 1];
 #pragma unroll
-  for (int i = kTerms - 2; i >= 0; --i) value = fmaf(value, square, polynomial.factors[i]);
+  for (int i = kTerms - 2; i >= 0; --i) value = fmaf(value, square, factors[i]);
   return value;
 }
 
-/// 1 / (1 + exp 2x), by which tanh x is 1 − 2 · that, and its slope 4 · that · (1 − that).
+/// 1 / (1 + exp 2x), h: tanh x is 1 − 2 h, and its slope 4 h (1 − h).
 __device__ __forceinline__ float half_of_far(float product, const Softcap& cap) {
   return reciprocal_approximate(1 + mma::exp2_fast(product * cap.exponent));
+}
+
+/// tanh of a product in kRange; of any with `far`.
+template <CapRange kRange>
+__device__ __forceinline__ Tanh tanh_of(float product, const Softcap& cap) {
+  const float x = product * cap.slope;
+  const float square = product * product;
+  const float more = kRange == CapRange::near ? evaluate(cap.near.tanh, square)
+                                              : evaluate(cap.middle.tanh, square);
+  const float small = x * fmaf(more, square, 1.0f);
+  const Tanh of_small = {small, fmaf(-small, small, 1.0f)};
+  if constexpr (kRange != CapRange::far) return of_small;
+  const float half = half_of_far(product, cap);
+  const Tanh of_large = {fmaf(-2.0f, half, 1.0f), 4 * half * (1 - half)};
+  return fabsf(product) <= cap.middle.reach ? of_small : of_large;
 }
 
 /// A product in kRange (any with `far`) to its capped score in the log2 domain, less `offset`.
@@ -52,30 +71,12 @@ template <CapRange kRange>
 __device__ __forceinline__ float capped_score(float product, const Softcap& cap, float offset) {
   const float square = product * product;
   if constexpr (kRange == CapRange::near) {
-    return fmaf(product, evaluate(cap.near, square), -offset);
+    return fmaf(product, evaluate(cap.near.score, square), -offset);
   }
-  const float of_small = fmaf(product, evaluate(cap.middle, square), -offset);
+  const float of_small = fmaf(product, evaluate(cap.middle.score, square), -offset);
   if constexpr (kRange == CapRange::middle) return of_small;
   const float of_large = fmaf(fmaf(-2.0f, half_of_far(product, cap), 1.0f), cap.cap_log2, -offset);
-  return fabsf(product) <= cap.middle_reach ? of_small : of_large;
-}
-
-/// The same, with its slope.
-template <CapRange kRange>
-__device__ __forceinline__ CappedScore capped_with_slope(float product, const Softcap& cap,
-                                                         float offset) {
-  const float square = product * product;
-  if constexpr (kRange == CapRange::near) {
-    return {fmaf(product, evaluate(cap.near, square), -offset), evaluate(cap.near_slope, square)};
-  }
-  const float score = product * evaluate(cap.middle, square);
-  const float tanh = score * cap.per_cap_log2;
-  const CappedScore of_small = {score - offset, fmaf(-tanh, tanh, 1.0f)};
-  if constexpr (kRange == CapRange::middle) return of_small;
-  const float half = half_of_far(product, cap);
-  const CappedScore of_large = {fmaf(fmaf(-2.0f, half, 1.0f), cap.cap_log2, -offset),
-                                4 * half * (1 - half)};
-  return fabsf(product) <= cap.middle_reach ? of_small : of_large;
+  return fabsf(product) <= cap.middle.reach ? of_small : of_large;
 }
 
 /// Calls f.template operator()<range>() for the range of a warp's products.
@@ -93,7 +94,7 @@ __device__ __forceinline__ void with_range(CapRange range, F f) {
 /// Products to capped scores in the log2 domain, less offset_of(i).
 template <int kCount, typename OffsetOf>
 __device__ __forceinline__ void cap_scores(float* s, const Softcap& cap, OffsetOf offset_of) {
-  with_range(cap_range<kCount>(s, cap), [&]<CapRange kRange>() {
+  with_range(cap_range<kCount, 4>(s, cap), [&]<CapRange kRange>() {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) s[i] = capped_score<kRange>(s[i], cap, offset_of(i));
   });

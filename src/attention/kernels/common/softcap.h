@@ -6,23 +6,21 @@ namespace longca {
 /// all factors that do not depend on the product. With x = scale · q·k / c, tanh(x) is x · P(x²)
 /// where |x| is small, with a P of the raw product's square, and 1 − 2 / (1 + exp 2x) elsewhere.
 struct Softcap {
-  /// A polynomial of a product's square, f₀ + f₁ · square + …
+  /// Two of a product's square, f₀ + f₁ · square + …: backward kernels need tanh itself for its
+  /// slope, others the score alone, which is a multiplication less.
   template <int kTerms>
-  struct Polynomial {
-    float factors[kTerms] = {};
+  struct Polynomials {
+    float reach = 0;              ///< up to which magnitude of products
+    float score[kTerms] = {};     ///< capped score over product
+    float tanh[kTerms - 1] = {};  ///< tanh(x) / x = 1 + square · this
   };
 
-  float cap = 0;           ///< c; 0: scores are as they are, and the rest is unused
-  float cap_log2 = 0;      ///< c · log2 e
-  float per_cap_log2 = 0;  ///< 1 / cap_log2
-  float exponent = 0;      ///< 2 · log2 e · scale / c
-  /// Magnitudes of products up to which the polynomials serve: |x| = 0.2, as in models, whose caps
-  /// lie far above most scores, and |x| = 0.8.
-  float near_reach = 0;
-  float middle_reach = 0;
-  Polynomial<3> near;        ///< capped score over product
-  Polynomial<3> near_slope;  ///< 1 − tanh² x
-  Polynomial<6> middle;      ///< capped score over product
+  float cap = 0;          ///< c; 0: scores are as they are, and the rest is unused
+  float cap_log2 = 0;     ///< c · log2 e
+  float slope = 0;        ///< scale / c: x of a product of 1
+  float exponent = 0;     ///< 2 · log2 e · scale / c
+  Polynomials<3> near;    ///< |x| ≤ 0.2, as in models: their caps lie far above most scores
+  Polynomials<6> middle;  ///< |x| ≤ 0.8
 };
 
 /// `cap` = 0 gives the Softcap that changes nothing.

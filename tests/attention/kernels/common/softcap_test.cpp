@@ -12,11 +12,11 @@ namespace {
 constexpr double kLog2E = 1.4426950408889634;
 constexpr double kUlp = 0x1p-24;
 
-template <int kTerms>
-double evaluate(const Softcap::Polynomial<kTerms>& polynomial, double product) {
+template <std::size_t kTerms>
+double evaluate(const float (&factors)[kTerms], double product) {
   double value = 0;
   for (std::size_t i = kTerms; i-- > 0;) {
-    value = value * product * product + static_cast<double>(polynomial.factors[i]);
+    value = value * product * product + static_cast<double>(factors[i]);
   }
   return value;
 }
@@ -30,9 +30,6 @@ struct Case {
   double x(double product) const {
     return product * static_cast<double>(scale) / static_cast<double>(cap);
   }
-  double score_log2(double product) const {
-    return static_cast<double>(cap) * kLog2E * std::tanh(x(product));
-  }
 };
 
 /// A part of `reach`, of either sign and not 0.
@@ -41,25 +38,31 @@ double product_within(float reach) {
   return (*rc::gen::arbitrary<bool>() ? part : -part) * static_cast<double>(reach);
 }
 
-RC_GTEST_PROP(Softcap, PolynomialsAreTheCappedScoreWithinTheirReach, ()) {
-  const Case c;
-  const double near = product_within(c.softcap.near_reach);
-  const double middle = product_within(c.softcap.middle_reach);
-  RC_ASSERT(std::abs(near * evaluate(c.softcap.near, near) / c.score_log2(near) - 1) < 4 * kUlp);
-  RC_ASSERT(std::abs(middle * evaluate(c.softcap.middle, middle) / c.score_log2(middle) - 1) <
-            4 * kUlp);
+template <int kTerms>
+void expect_within_reach(const Case& c, const Softcap::Polynomials<kTerms>& polynomials) {
+  const double product = product_within(polynomials.reach);
+  const double tanh = std::tanh(c.x(product));
+  const double score = product * evaluate(polynomials.score, product);
+  RC_ASSERT(std::abs(score / (static_cast<double>(c.cap) * kLog2E * tanh) - 1) < 4 * kUlp);
+  const double over_x = 1 + product * product * evaluate(polynomials.tanh, product);
+  RC_ASSERT(std::abs(c.x(product) * over_x / tanh - 1) < 4 * kUlp);
 }
 
-RC_GTEST_PROP(Softcap, NearSlopeIsThatOfTheHyperbolicTangent, ()) {
+RC_GTEST_PROP(Softcap, PolynomialsAreTanhAndTheCappedScoreWithinTheirReach, ()) {
   const Case c;
-  const double product = product_within(c.softcap.near_reach);
-  const double slope = 1 - std::pow(std::tanh(c.x(product)), 2);
-  RC_ASSERT(std::abs(evaluate(c.softcap.near_slope, product) / slope - 1) < 1.2e-6);
+  expect_within_reach(c, c.softcap.near);
+  expect_within_reach(c, c.softcap.middle);
+}
+
+RC_GTEST_PROP(Softcap, ReachesAreOfScoresOverTheCap, ()) {
+  const Case c;
+  RC_ASSERT(std::abs(c.x(static_cast<double>(c.softcap.near.reach)) - 0.2) < 1e-6);
+  RC_ASSERT(std::abs(c.x(static_cast<double>(c.softcap.middle.reach)) - 0.8) < 1e-6);
 }
 
 TEST(Softcap, OfZeroIsNone) {
   EXPECT_EQ(make_softcap(0, 0.1F).cap, 0);
-  EXPECT_EQ(make_softcap(0, 0.1F).near_reach, 0);
+  EXPECT_EQ(make_softcap(0, 0.1F).near.reach, 0);
 }
 
 }  // namespace

@@ -124,14 +124,16 @@ struct BackwardConsumer : BackwardScores<Shape> {
       const RowTile tile = shared.tile[stage];
       // s holds Sᵀ. Pᵀ = exp2(Sᵀ · scale − LSE) beside dPᵀ = V dOᵀ.
       float2 lse_log2[8];
-      this->load_terms(lse_log2, shared.terms[stage][0]);
+      if constexpr (!Shape::kCapped) this->load_terms(lse_log2, shared.terms[stage][0]);
       float dp[32];
       ptx::warpgroup_arrive();
       this->template multiply_rows<kDim>(dp, shared.v[0], shared.dout[stage]);
       ptx::warpgroup_commit_group();
       std::uint32_t p[16];
       if constexpr (Shape::kCapped) {
-        this->capped_tile(s, p, lse_log2, tile.pattern);
+        with_range(cap_range<32, 1>(s, args.params.softcap), [&]<CapRange kRange>() {
+          this->template capped_probabilities<kRange>(s, p, stage, tile.pattern);
+        });
       } else {
         this->exponentiate(s, scale_log2, lse_log2);
         if (tile.pattern >= 0) this->mask(s);

@@ -90,20 +90,6 @@ struct BackwardScores {
     }
   }
 
-  /// The same of packed pairs of probabilities.
-  __device__ __forceinline__ void mask_packed(std::uint32_t (&p)[16], int stage = 0) const {
-    const int key = group_key() + warp * 16 + lane / 4;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::uint64_t word = shared.pattern[stage][key + half * 8] >> (2 * (lane % 4));
-#pragma unroll
-      for (int i = half; i < 16; i += 2) {
-        const auto pair = static_cast<std::uint32_t>(word >> (i / 2 * 8)) & 3;
-        p[i] &= (pair & 1 ? 0xffffu : 0u) | (pair & 2 ? 0xffff0000u : 0u);
-      }
-    }
-  }
-
   /// Loads LSE or delta of the rows that the thread's registers of scores are of. Beside wgmma a
   /// load from shared memory takes some 200 cycles: all at once, and ahead of their use where there
   /// are registers for it.
@@ -128,32 +114,32 @@ struct BackwardScores {
   }
 
   /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
-  /// needs, and returns P packed in p; of all cells, whatever the pattern.
+  /// needs, and returns P packed in p; both are 0 outside of the pattern.
   template <CapRange kRange>
   __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
-                                                       const float2 (&lse_log2)[8]) const {
+                                                       int stage, int pattern) const {
+    const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
+    const int key = group_key() + warp * 16 + lane / 4;
 #pragma unroll
-    for (int i = 0; i < 32; i += 2) {
-      const float2 of_rows = lse_log2[i / 4];
-      const Softcap& cap = args.params.softcap;
-      const CappedScore low = capped_with_slope<kRange>(s[i], cap, of_rows.x);
-      const CappedScore high = capped_with_slope<kRange>(s[i + 1], cap, of_rows.y);
-      const float p_low = ptx::exp2(low.score);
-      const float p_high = ptx::exp2(high.score);
-      p[i / 2] = ptx::pack<T>(p_low, p_high);
-      s[i] = p_low * low.slope;
-      s[i + 1] = p_high * high.slope;
+    for (int half = 0; half < 2; ++half) {
+      const std::uint64_t word =
+          pattern >= 0 ? shared.pattern[0][key + half * 8] >> (2 * (lane % 4)) : ~std::uint64_t{0};
+#pragma unroll
+      for (int i = 2 * half; i < 32; i += 4) {
+        const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + (i - 2 * half) * 2);
+        const Softcap& cap = args.params.softcap;
+        const Tanh low = tanh_of<kRange>(s[i], cap);
+        const Tanh high = tanh_of<kRange>(s[i + 1], cap);
+        const int bit = i / 4 * 8;
+        float p_low = ptx::exp2(fmaf(low.value, cap.cap_log2, -of_rows.x));
+        float p_high = ptx::exp2(fmaf(high.value, cap.cap_log2, -of_rows.y));
+        if ((word >> bit & 1) == 0) p_low = 0;
+        if ((word >> (bit + 1) & 1) == 0) p_high = 0;
+        p[i / 2] = ptx::pack<T>(p_low, p_high);
+        s[i] = p_low * low.slope;
+        s[i + 1] = p_high * high.slope;
+      }
     }
-  }
-
-  /// With a softcap: p and s as capped_probabilities leaves them, 0 outside of the pattern.
-  __device__ __forceinline__ void capped_tile(float (&s)[32], std::uint32_t (&p)[16],
-                                              const float2 (&lse_log2)[8], int pattern) const {
-    with_range(cap_range<32>(s, args.params.softcap),
-               [&]<CapRange kRange>() { capped_probabilities<kRange>(s, p, lse_log2); });
-    if (pattern < 0) return;
-    mask(s);
-    mask_packed(p);
   }
 
   /// Waits for dSᵀ of the query tile before, in the other stage, from both warpgroups, for wgmma

@@ -132,10 +132,12 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(s);
-      this->load_terms(lse_log2, shared.terms[stage][0]);
       if constexpr (Shape::kCapped) {
-        this->capped_tile(s, p, lse_log2, pattern);
+        with_range(cap_range<32, 1>(s, args.params.softcap), [&]<CapRange kRange>() {
+          this->template capped_probabilities<kRange>(s, p, stage, pattern);
+        });
       } else {
+        this->load_terms(lse_log2, shared.terms[stage][0]);
         this->exponentiate(s, scale_log2, lse_log2);
         if (pattern >= 0) this->mask(s);
       }

@@ -60,9 +60,8 @@ struct ForwardShape {
   static constexpr int kCluster = kCluster_;
   /// Work tiles that a CTA computes at a time, each in a stream: a producer warp, two consumers,
   /// shared memory and named barriers of its own. At 64 dimensions exponentials take as long as the
-  /// products, and two warpgroups do not fill the one with the other; four do. Not with a softcap,
-  /// whose polynomials want more than the 112 registers of a thread.
-  static constexpr int kStreams = kDim == 64 && !kCapped ? 2 : 1;
+  /// products, and two warpgroups do not fill the one with the other; four do.
+  static constexpr int kStreams = kDim == 64 ? 2 : 1;
   static_assert(kStreams * kCluster <= 2);
   static constexpr int kTileM = kRowGroups * kGroupRows;
   static constexpr int kThreads = 128 * (1 + kStreams * kRowGroups);
