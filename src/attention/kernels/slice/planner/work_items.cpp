@@ -103,15 +103,14 @@ class ItemMaker {
   }
 
   /// Whether all key tiles end with the same query, as in masks without documents and windows, and
-  /// the rows of the chunks that all CTAs work on do not fit into four fifths of L2.
+  /// the rows of the chunks that all CTAs work on do not stay in L2.
   bool exceeds_cache() const {
-    constexpr std::int64_t kTileBytes = std::int64_t{64} << 10;  // Q, dO and dQ at 128 dimensions
     for (const KeyTile& tile : lists_.tiles) {
       if (tile.q_tiles > 0 && tile.q_end != end_) return false;
     }
     // As many CTAs share a chunk as key tiles see a query tile.
-    const std::int64_t bytes = work_.ctas * end_ * chunk_ * head_blocks() * kTileBytes / visits_;
-    return 5 * bytes > 4 * work_.platform.device.cache_bytes;
+    return !stays_in_cache(work_,
+                           work_.ctas * end_ * chunk_ * head_blocks() * kRowTileBytes / visits_);
   }
 
   /// Query tiles per chunk; kAllVisits if nothing is to be split into chunks.
@@ -212,6 +211,10 @@ class ItemMaker {
 };
 
 }  // namespace
+
+bool stays_in_cache(const BackwardWork& work, std::int64_t bytes) {
+  return 5 * bytes <= 4 * work.platform.device.cache_bytes;
+}
 
 std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists) {
   return work.heads_q / work.heads_k / lists.pack;

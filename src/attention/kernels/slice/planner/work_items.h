@@ -18,6 +18,12 @@ struct CostedItem {
   std::int64_t last = -1;
 };
 
+/// Q, dO and dQ of a query tile at 128 dimensions. Chunks of more dimensions have as many bytes
+/// (backward_chunk_visits).
+inline constexpr std::int64_t kRowTileBytes = std::int64_t{64} << 10;
+/// Whether rows stay in L2 while CTAs come back to them: if they take four fifths of it at most.
+bool stays_in_cache(const BackwardWork& work, std::int64_t bytes);
+
 /// Head blocks of a KV head, which a CTA goes through one after the other.
 std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists);
 
