@@ -290,7 +290,7 @@ class OrderedWork {
   /// 2 % of waiting are more than what L2 gains by fewer heads, whose rows stay there as well.
   static constexpr std::int64_t kSlackDivisor = 50;
   /// Heads whose rows stay in L2 may wait 8 % longer. Documents at 32K, where 4 heads wait 2 to 7 %
-  /// longer than 8, end with 4 from 1 % later to 7 % earlier on an H200, 5 to 28 % earlier on an
+  /// longer than 8, end with 4 from 1 % later to 7 % earlier on an H200, 4 to 22 % earlier on an
   /// H100.
   static constexpr std::int64_t kCacheDivisor = 12;
 
