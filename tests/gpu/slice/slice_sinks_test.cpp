@@ -82,8 +82,8 @@ TEST_P(SliceSinks, ScoresFarBeyondTheCap) {
   expect_right(*kernel_, problem, small_mask("causal", problem));
 }
 
-/// Scores that rise along the keys, by 32: their first tiles are far below the caps, later ones
-/// are not, and what was capped as near has to be capped again.
+/// Scores that rise along the keys, by 32: their first tiles are far below the caps, later ones are
+/// not, so that tiles of a row take different formulas.
 TEST_P(SliceSinks, ScoresThatLeaveTheCapsNearRangeLate) {
   constexpr std::int64_t kTokens = 2500;
   for (const float softcap : {50.0F, 100.0F}) {
