@@ -24,6 +24,7 @@ OrderedFinish::OrderedFinish(const TransposedLists& lists, std::span<const Coste
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(1, max_items / work.heads_k));
   for (const CostedItem& item : items.first(std::min(items.size(), count))) {
     walks_.push_back(walk_of(lists, item));
+    visits_ += item.visits;
   }
 }
 

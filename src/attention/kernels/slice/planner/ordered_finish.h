@@ -23,6 +23,9 @@ class OrderedFinish {
   /// Cycles, with `heads` KV heads in work at a time. O(items × regions that they visit).
   std::int64_t cycles(int heads) const;
 
+  /// Of the scheduled items of a KV head.
+  std::int64_t visits() const { return visits_; }
+
  private:
   /// A visit to a region of query tiles.
   struct Step {
@@ -57,6 +60,7 @@ class OrderedFinish {
   std::size_t regions_;
   std::vector<Step> steps_;
   std::vector<Walk> walks_;
+  std::int64_t visits_ = 0;
 };
 
 }  // namespace longca::slice

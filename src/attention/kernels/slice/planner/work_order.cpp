@@ -273,7 +273,7 @@ class OrderedWork {
 
   void choose() {
     index_split_keys(items_, lists_);
-    const OrderedFinish finish(lists_, items_, work_, kMaxSimulated * work_.ctas);
+    const OrderedFinish finish(lists_, items_, work_, kManyItems * work_.ctas);
     lists_.section_heads =
         choose_section_heads(work_, kSlackDivisor, [&](int heads) { return finish.cycles(heads); });
     prefer_heads_that_stay(finish);
@@ -285,8 +285,6 @@ class OrderedWork {
   }
 
  private:
-  /// Items per CTA that are scheduled at most.
-  static constexpr std::int64_t kMaxSimulated = kManyItems;
   /// 2 % of waiting are more than what L2 gains by fewer heads, whose rows stay there as well.
   static constexpr std::int64_t kSlackDivisor = 50;
   /// Heads whose rows stay in L2 may wait 8 % longer. Documents at 32K, where 4 heads wait 2 to 7 %
@@ -313,15 +311,9 @@ class OrderedWork {
   }
 
   /// Cycles per visit of the items that are scheduled.
-  double pace(const OrderedFinish& finish, std::span<const CostedItem> items) const {
-    const std::int64_t count = std::min(
-        std::ssize(items), std::max<std::int64_t>(1, kMaxSimulated * work_.ctas / work_.heads_k));
-    std::int64_t visits = 0;
-    for (const CostedItem& item : items.first(static_cast<std::size_t>(count))) {
-      visits += item.visits;
-    }
+  double pace(const OrderedFinish& finish) const {
     return static_cast<double>(finish.cycles(lists_.section_heads)) /
-           static_cast<double>(std::max<std::int64_t>(1, visits));
+           static_cast<double>(finish.visits());
   }
 
   /// Takes these chunks unless CTAs end more than 1 % later.
@@ -332,8 +324,8 @@ class OrderedWork {
     group_items(true, items);
     std::vector<KeyRange> split_keys = std::exchange(lists_.split_keys, {});
     index_split_keys(items, lists_);
-    const OrderedFinish after(lists_, items, smaller, kMaxSimulated * work_.ctas);
-    if (pace(after, items) <= 1.01 * pace(before, items_)) {
+    const OrderedFinish after(lists_, items, smaller, kManyItems * work_.ctas);
+    if (pace(after) <= 1.01 * pace(before)) {
       items_.swap(items);
     } else {
       lists_.split_keys.swap(split_keys);
