@@ -146,8 +146,7 @@ void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
   }
 }
 
-/// {lse_log2, delta} of a query head's row, for launch_sink_gradient: a weight_shift of both
-/// cancels in exp2(−lse_log2) · delta.
+/// {lse_log2, delta} of a query head's row, for launch_sink_gradient.
 struct TermsOfRow {
   const RowTerms* terms;
   int pack_shift;

@@ -38,8 +38,6 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
   static_assert(Shape::kRowsTogether && Shape::kPatternStages == Shape::kStages);
   // The stage and parity of dSᵀ follow from the stage of Q.
   static_assert(Shape::kStages == 4 && Shape::kDsStages == 2);
-  static constexpr int kShift = weight_shift<T>(kDim, Shape::kCapped);
-  static constexpr float kUnshift = 1.0f / (1 << kShift);
 
   ptx::PipelineState<Shape::kStages> pipe{};
   ptx::PipelineState<Shape::kKeyStages> keys_pipe{};
@@ -82,33 +80,14 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
     ptx::warpgroup_commit_group();
   }
 
-  /// The two elements of a word; bfloat16 without the intrinsics, for which the compiler takes the
-  /// word apart and puts it together again.
-  __device__ __forceinline__ static float2 unpack_pair(std::uint32_t word) {
-    if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-      return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
-    } else {
-      return ptx::unpack<T>(word);
-    }
-  }
-
-  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta), from Pᵀ · 2^kShift and delta / 2^kShift. P is as
-  /// rounded for dV: its float32 registers hold the next tile's scores by now.
-  __device__ __forceinline__ void differentiate(std::uint32_t (&ds)[16],
-                                                const std::uint32_t (&p)[16], const float (&dp)[32],
+  /// The A operand dSᵀ = Pᵀ ∘ (dPᵀ − delta).
+  __device__ __forceinline__ void differentiate(std::uint32_t (&ds)[16], const float (&p)[32],
+                                                const float (&dp)[32],
                                                 const float2 (&delta)[8]) const {
 #pragma unroll
-    for (int i = 0; i < 32; i += 4) {
+    for (int i = 0; i < 32; i += 2) {
       const float2 of_rows = delta[i / 4];
-      const float2 low = unpack_pair(p[i / 2]);
-      const float2 high = unpack_pair(p[i / 2 + 1]);
-      const auto minus_delta = [](float x, float of_row) {
-        return kShift == 0 ? x - of_row : fmaf(x, kUnshift, -of_row);
-      };
-      ds[i / 2] = ptx::pack<T>(low.x * minus_delta(dp[i], of_rows.x),
-                               low.y * minus_delta(dp[i + 1], of_rows.y));
-      ds[i / 2 + 1] = ptx::pack<T>(high.x * minus_delta(dp[i + 2], of_rows.x),
-                                   high.y * minus_delta(dp[i + 3], of_rows.y));
+      ds[i / 2] = ptx::pack<T>(p[i] * (dp[i] - of_rows.x), p[i + 1] * (dp[i + 1] - of_rows.y));
     }
   }
 
@@ -118,12 +97,13 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       const int stage = keys_pipe.index;
       ptx::mbarrier_wait(&shared.keys_full[stage], keys_pipe.phase);
       keys_pipe.advance();
-      const KeyTileWork work = shared.work[stage];
-      if (work.q_tiles < 0) break;
+      const int q_tiles = shared.work[stage].q_tiles;
+      if (q_tiles < 0) break;
       float dv[kDim / 2];
 #pragma unroll
       for (float& x : dv) x = 0;
-      if (work.q_tiles > 0) walk(work.q_tiles, stage, dv);
+      if (q_tiles > 0) walk(q_tiles, stage, dv);
+      const KeyTileWork work = shared.work[stage];  // now: it would take registers of the loop
       // Of V, a warp reads no rows but those through which it writes.
       epilogue.template write_one<1>(work, stage, dv);
       // Orders accesses to V before the TMA load of the next one (async proxy).
@@ -134,8 +114,9 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
   }
 
   /// Adds `count` ≥ 1 query tiles to dV. Software pipeline over tiles i: dPᵀ(i) runs beside the
-  /// exponentials, Sᵀ(i + 1) and dV(i) beside dSᵀ(i). No wgmma is under way where the loop begins
-  /// anew: ptxas would serialize them.
+  /// exponentials, dV(i) beside dSᵀ(i), and Sᵀ(i + 1), which takes the registers of Pᵀ(i), beside
+  /// the hand-over of dSᵀ(i). No wgmma is under way where the loop begins anew: ptxas would
+  /// serialize them.
   __device__ __forceinline__ void walk(int count, int keys_stage, float (&dv)[kDim / 2]) {
     // The same lane, in a register: the compiler would derive it from threadIdx at each use.
     this->lane = __shfl_sync(~0u, lane, lane);
@@ -169,17 +150,18 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       float2 delta[8];
       this->load_terms(delta, shared.terms[stage][1]);
 
-      // After the last tile this reads a stage that TMA may be writing, and the result is unused:
-      // cheaper than a branch, across which the compiler would not keep wgmma in flight.
       pipe.advance();
       if (left > 1) wait_rows();
       ptx::warpgroup_arrive();
-      multiply_keys(s, k, shared.q[pipe.index]);
       add_dv(dv, p, shared.dout[stage]);
-      ptx::warpgroup_wait_group<2>();
+      ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(dp);
       std::uint32_t ds[16];
-      differentiate(ds, p, dp, delta);
+      differentiate(ds, s, dp, delta);
+      // After the last tile this reads a stage that TMA may be writing, and the result is unused:
+      // cheaper than a branch, across which the compiler would not keep wgmma in flight.
+      ptx::warpgroup_arrive();
+      multiply_keys(s, k, shared.q[pipe.index]);
       ptx::mbarrier_wait(&shared.ds_empty[ds_stage], (stage / 2) ^ 1);
       this->store_ds(shared.ds[ds_stage], ds);  // fenced by BackwardGradientConsumer
       __syncwarp();
@@ -189,10 +171,6 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       arrive(shared.dout_empty[stage]);
     }
     ptx::warpgroup_fence_operand(dv);
-    if constexpr (kShift != 0) {
-#pragma unroll
-      for (float& x : dv) x *= kUnshift;
-    }
   }
 };
 
@@ -286,13 +264,14 @@ struct BackwardGradientConsumer {
       const int stage = keys_pipe.index;
       ptx::mbarrier_wait(&shared.keys_full[stage], keys_pipe.phase);
       keys_pipe.advance();
-      const KeyTileWork work = shared.work[stage];
-      if (work.q_tiles < 0) break;
+      const int q_tiles = shared.work[stage].q_tiles;
+      if (q_tiles < 0) break;
       float low[kDim / 2];
       float high[kDim / 2];
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) low[i] = high[i] = 0;
-      if (work.q_tiles > 0) walk(work.q_tiles, shared.k[stage], low, high);
+      if (q_tiles > 0) walk(q_tiles, shared.k[stage], low, high);
+      const KeyTileWork work = shared.work[stage];  // now: it would take registers of the loop
       // Once all its warps are here, no wgmma reads K any more. The score warps have loaded theirs.
       ptx::named_barrier_sync(BackwardBarrier::epilogue_wg3, 128);
       first.template write_one<0>(work, stage, low);

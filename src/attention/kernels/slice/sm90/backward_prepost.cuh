@@ -73,8 +73,6 @@ __global__ void __launch_bounds__(256)
     preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
   constexpr int kLanes = Shape::kValueDim / 8;
   const BackwardParams& params = args.params;
-  const int shift = weight_shift<T>(Shape::kDim, params.softcap.cap != 0);
-  const float unit = __int_as_float((127 - shift) << 23);  // 2^−shift
   const int head_block = blockIdx.x / args.q_tiles;
   const int q_tile = blockIdx.x % args.q_tiles;
   RowTerms& terms = args.terms[blockIdx.x];
@@ -100,8 +98,8 @@ __global__ void __launch_bounds__(256)
     for (int i = kLanes / 2; i > 0; i /= 2) sum += __shfl_xor_sync(~0u, sum, i);
     if (column != 0) continue;
     const bool sees_nothing = lse == -INFINITY;
-    terms.lse_log2[row] = sees_nothing ? INFINITY : lse * kLog2E - static_cast<float>(shift);
-    terms.delta[row] = sees_nothing ? 0 : sum * unit;
+    terms.lse_log2[row] = sees_nothing ? INFINITY : lse * kLog2E;
+    terms.delta[row] = sees_nothing ? 0 : sum;
   }
 }
 

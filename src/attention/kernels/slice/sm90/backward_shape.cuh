@@ -1,36 +1,19 @@
 #pragma once
 
 #include <cuda.h>
-#include <cuda_fp16.h>
 
 #include <cstdint>
-#include <type_traits>
 
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
 
 namespace longca::slice::sm90 {
 
-/// What preprocess_kernel computes of the 64 rows of a query tile, for P times 2^weight_shift.
+/// What preprocess_kernel computes of the 64 rows of a query tile.
 struct RowTerms {
-  /// LSE · log2 e − weight_shift; +∞ for rows that see nothing or do not exist.
-  float lse_log2[kBackwardRows];
-  float delta[kBackwardRows];  ///< rowsum(dO ∘ O) / 2^weight_shift
+  float lse_log2[kBackwardRows];  ///< LSE · log2 e; +∞ for rows that see nothing or do not exist
+  float delta[kBackwardRows];     ///< rowsum(dO ∘ O)
 };
-
-/// Whether warpgroups have roles (BackwardScoreConsumer and BackwardGradientConsumer). A softcap
-/// would need more registers.
-constexpr bool is_narrow(int dim, bool capped) {
-  return dim == 64 && !capped;
-}
-
-/// Where dS takes P as rounded for dV (is_narrow), float16 holds P times 2^15: its smallest number
-/// is 2⁻²⁴, and gradients of smaller probabilities would be lost. So they keep eleven bits down to
-/// 2⁻²⁹.
-template <typename T>
-constexpr int weight_shift(int dim, bool capped) {
-  return std::is_same_v<T, __half> && is_narrow(dim, capped) ? 15 : 0;
-}
 
 /// States of a query tile's dQ accumulator (dq_semaphores), unless additions are ordered. The first
 /// CTA to come stores instead of adding, so that nobody has to zero the accumulator; others wait
@@ -121,7 +104,9 @@ struct BackwardShape : GradientShape<Dims> {
   using Base = GradientShape<Dims>;
   using Base::kDim, Base::kDqColumns, Base::kKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
-  static constexpr bool kNarrow = is_narrow(kDim, kCapped);
+  /// Warpgroups have roles (BackwardScoreConsumer and BackwardGradientConsumer). A softcap would
+  /// need more registers.
+  static constexpr bool kNarrow = kDim == 64 && !kCapped;
   /// Of Q and dO, as far as there is shared memory.
   static constexpr int kStages = kNarrow ? 4 : kValueDim > 128 ? 1 : 2;
   static constexpr int kDoutStages = kNarrow ? kStages : kWide ? 1 : 2;

@@ -176,15 +176,16 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     for (;;) {
       ptx::mbarrier_wait(&shared.keys_full[0], keys_phase);
       keys_phase ^= 1;
-      const KeyTileWork work = shared.work[0];
-      if (work.q_tiles < 0) break;
+      const int q_tiles = shared.work[0].q_tiles;
+      if (q_tiles < 0) break;
       float dk[kOwnDim / 2];
       float dv[kOwnValueDim / 2];
 #pragma unroll
       for (float& x : dk) x = 0;
 #pragma unroll
       for (float& x : dv) x = 0;
-      if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
+      if (q_tiles > 0) walk(q_tiles, dk, dv);
+      const KeyTileWork work = shared.work[0];  // now: it would take registers of the loop
       // All products are complete: K and V may be overwritten.
       __syncwarp();
       arrive(shared.keys_empty[0]);
