@@ -82,14 +82,13 @@ struct BackwardConsumer : BackwardScores<Shape> {
     for (;;) {
       ptx::mbarrier_wait(&shared.keys_full[0], keys_phase);
       keys_phase ^= 1;
-      const int q_tiles = shared.work[0].q_tiles;
-      if (q_tiles < 0) break;
+      const KeyTileWork work = shared.work[0];
+      if (work.q_tiles < 0) break;
       float dk[kDim / 2];
       float dv[kDim / 2];
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) dk[i] = dv[i] = 0;
-      if (q_tiles > 0) walk(q_tiles, dk, dv);
-      const KeyTileWork work = shared.work[0];  // now: it would take registers of the loop
+      if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
       epilogue.write(work, dk, dv);
       // Orders the epilogue's accesses to shared.v before the TMA load of the next V (async proxy).
       if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();

@@ -150,8 +150,6 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       float2 delta[8];
       this->load_terms(delta, shared.terms[stage][1]);
 
-      pipe.advance();
-      if (left > 1) wait_rows();
       ptx::warpgroup_arrive();
       add_dv(dv, p, shared.dout[stage]);
       ptx::warpgroup_wait_group<1>();
@@ -160,6 +158,8 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       differentiate(ds, s, dp, delta);
       // After the last tile this reads a stage that TMA may be writing, and the result is unused:
       // cheaper than a branch, across which the compiler would not keep wgmma in flight.
+      pipe.advance();
+      if (left > 1) wait_rows();
       ptx::warpgroup_arrive();
       multiply_keys(s, k, shared.q[pipe.index]);
       ptx::mbarrier_wait(&shared.ds_empty[ds_stage], (stage / 2) ^ 1);
