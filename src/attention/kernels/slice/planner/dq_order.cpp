@@ -1,6 +1,7 @@
 #include "attention/kernels/slice/planner/dq_order.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <numeric>
 #include <span>
@@ -11,20 +12,65 @@
 namespace longca::slice {
 namespace {
 
-/// Appends query tiles [q_begin, q_end) of a segment to `out`, cut into runs of equal prior_adds,
-/// the last query tiles first, and counts the visits.
-void append_numbered(const QuerySegment& segment, std::int32_t q_begin, std::int32_t q_end,
-                     std::vector<std::int32_t>& visits, std::vector<QuerySegment>& out) {
-  for (std::int32_t end = q_end; end > q_begin;) {
-    const std::int32_t prior_adds = visits[static_cast<std::size_t>(end - 1)];
-    std::int32_t begin = end;
-    while (begin > q_begin && visits[static_cast<std::size_t>(begin - 1)] == prior_adds) {
-      ++visits[static_cast<std::size_t>(--begin)];
-    }
-    out.push_back({begin, end - begin, segment.pattern, prior_adds});
-    end = begin;
+/// How often query tiles have been visited: as runs of equal numbers, since key tiles visit long
+/// ranges and there are as many of them as of query tiles.
+class VisitRuns {
+ public:
+  explicit VisitRuns(std::int64_t q_tiles)
+      : end_(static_cast<std::int32_t>(q_tiles)),
+        begins_(static_cast<std::size_t>(q_tiles) / 64 + 1),
+        visits_(static_cast<std::size_t>(q_tiles)) {
+    begins_[0] = 1;
   }
-}
+
+  /// Visits query tiles [begin, end). Calls run(begin, end, visits before) for each run, the last
+  /// one first.
+  template <typename Run>
+  void visit(std::int32_t begin, std::int32_t end, const Run& run) {
+    split(begin);
+    split(end);
+    for (std::int32_t next = end; next > begin;) {
+      const std::int32_t first = begin_of(next - 1);
+      run(first, next, visits_[static_cast<std::size_t>(first)]++);
+      next = first;
+    }
+    join(begin);
+    join(end);
+  }
+
+ private:
+  /// Where the run of a query tile begins.
+  std::int32_t begin_of(std::int32_t tile) const {
+    auto word = static_cast<std::size_t>(tile) / 64;
+    std::uint64_t bits = begins_[word] << (63 - tile % 64);
+    if (bits != 0) return tile - std::countl_zero(bits);
+    do bits = begins_[--word];
+    while (bits == 0);
+    return static_cast<std::int32_t>(word) * 64 + 63 - std::countl_zero(bits);
+  }
+  bool begins(std::int32_t tile) const {
+    return (begins_[static_cast<std::size_t>(tile) / 64] >> tile % 64 & 1) != 0;
+  }
+  void flip(std::int32_t tile) {
+    begins_[static_cast<std::size_t>(tile) / 64] ^= std::uint64_t{1} << tile % 64;
+  }
+  std::int32_t visits_of_run(std::int32_t tile) const {
+    return visits_[static_cast<std::size_t>(begin_of(tile))];
+  }
+  void split(std::int32_t tile) {
+    if (tile == end_ || begins(tile)) return;
+    visits_[static_cast<std::size_t>(tile)] = visits_of_run(tile);
+    flip(tile);
+  }
+  void join(std::int32_t tile) {
+    if (tile == 0 || tile == end_) return;
+    if (visits_of_run(tile - 1) == visits_[static_cast<std::size_t>(tile)]) flip(tile);
+  }
+
+  std::int32_t end_;
+  std::vector<std::uint64_t> begins_;  ///< a bit per query tile: a run begins there
+  std::vector<std::int32_t> visits_;   ///< where one does: the visits of its query tiles
+};
 
 /// Numbers the additions of one list.
 class AdditionNumbers {
@@ -34,7 +80,7 @@ class AdditionNumbers {
         tiles_(std::span(lists.tiles)
                    .subspan(list * static_cast<std::size_t>(lists.tiles_per_list),
                             static_cast<std::size_t>(lists.tiles_per_list))),
-        visits_(static_cast<std::size_t>(q_tiles)) {}
+        visits_(q_tiles) {}
 
   /// Takes the next item of the order; false if it visits nothing.
   bool take(const WorkItem& item) {
@@ -44,8 +90,11 @@ class AdditionNumbers {
     auto next = std::ranges::partition_point(
         segments, [&](const QuerySegment& segment) { return segment.q_tile >= item.q_end; });
     for (; next != segments.end() && next->q_tile + next->count > item.q_begin; ++next) {
-      append_numbered(*next, std::max(next->q_tile, item.q_begin),
-                      std::min(next->q_tile + next->count, item.q_end), visits_, numbered_);
+      visits_.visit(std::max(next->q_tile, item.q_begin),
+                    std::min(next->q_tile + next->count, item.q_end),
+                    [&](std::int32_t first, std::int32_t end, std::int32_t prior_adds) {
+                      numbered_.push_back({first, end - first, next->pattern, prior_adds});
+                    });
     }
     parts_.push_back({item.tile, item.q_begin, begin, numbered_.size()});
     return numbered_.size() > begin;
@@ -76,7 +125,7 @@ class AdditionNumbers {
 
   const TransposedLists& lists_;
   std::span<const KeyTile> tiles_;
-  std::vector<std::int32_t> visits_;  ///< of each query tile, by the items taken
+  VisitRuns visits_;  ///< by the items taken
   std::vector<QuerySegment> numbered_;
   std::vector<Part> parts_;
 };

@@ -8,7 +8,7 @@ namespace longca::slice {
 
 /// For additions in the order of the work: gives every segment its prior_adds, how many items of
 /// its list come before its own in the order and visit the same query tiles, and every item its
-/// prior_parts. Cuts segments where that number changes and where an item ends. O(visits).
+/// prior_parts. Cuts segments where that number changes and where an item ends. O(segments, cut).
 void number_additions(std::int64_t q_tokens, TransposedLists& lists);
 
 /// Fills in lists.region_visits and lists.region_order of a mask of `q_tokens` query tokens:

@@ -53,6 +53,12 @@ OrderedFinish::Walk OrderedFinish::walk_of(const TransposedLists& lists, const C
   return walk;
 }
 
+std::int64_t OrderedFinish::even_cycles() const {
+  std::int64_t cycles = 0;
+  for (const Walk& walk : walks_) cycles += walk.cycles;
+  return cycles * work_.heads_k / work_.ctas;
+}
+
 std::int64_t OrderedFinish::take(const Walk& walk, std::int64_t begin, Progress& progress) const {
   const cost::SliceBackwardCycles& rates = work_.platform.slice.backward;
   // An addition has reached device memory, and the next CTA knows it, after about a visit.

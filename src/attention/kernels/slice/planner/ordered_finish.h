@@ -25,6 +25,8 @@ class OrderedFinish {
 
   /// Of the scheduled items of a KV head.
   std::int64_t visits() const { return visits_; }
+  /// Cycles if no item waited and all CTAs ended together.
+  std::int64_t even_cycles() const;
 
  private:
   /// A visit to a region of query tiles.

@@ -50,22 +50,28 @@ void group_items(bool waits, std::vector<CostedItem>& items) {
 
 /// The fewest KV heads at a time, whose rows stay in L2, with which the CTAs end nearly as early as
 /// with the best number: at most 1 / `slack_divisor` later. `finish` gives the cycles for a number
-/// of KV heads at a time.
+/// of KV heads at a time; `even_finish` are those in which all CTAs would end together.
 template <typename Finish>
 std::int32_t choose_section_heads(const BackwardWork& work, std::int64_t slack_divisor,
-                                  const Finish& finish) {
+                                  std::int64_t even_finish, const Finish& finish) {
+  const auto with_slack = [&](std::int64_t cycles) { return cycles + cycles / slack_divisor; };
   std::vector<std::int64_t> times;
   std::vector<std::int32_t> heads;
+  // The first that ends near enough to `min`; beyond the last if none does.
+  const auto choice = [&](std::int64_t min) {
+    return std::ranges::find_if(times, [&](std::int64_t time) { return time <= with_slack(min); }) -
+           times.begin();
+  };
   for (int i = 1; i <= work.heads_k; ++i) {
     const bool power = (i & (i - 1)) == 0 || i == work.heads_k;
     if (work.heads_k % i != 0 || !power) continue;
     heads.push_back(i);
     times.push_back(finish(i));
+    // The best number ends between even_finish and the best of these: if that changes nothing, more
+    // need not be tried.
+    if (choice(even_finish) == choice(*std::ranges::min_element(times))) break;
   }
-  const std::int64_t min = *std::ranges::min_element(times);
-  std::size_t best = 0;
-  while (times[best] > min + min / slack_divisor) ++best;
-  return heads[best];
+  return heads[static_cast<std::size_t>(choice(*std::ranges::min_element(times)))];
 }
 
 /// How many key tiles have several of the items.
@@ -92,6 +98,13 @@ bool has_few_rows(const TransposedLists& lists) {
   std::int64_t keys = 0;
   for (const KeyTile& tile : lists.tiles) keys += tile.k_end - tile.k_begin;
   return 3 * lists.query_tiles() * lists.tile_tokens() <= 2 * keys;
+}
+
+/// The cycles in which all CTAs would end together, were items divisible at will.
+std::int64_t even_cycles(std::span<const CostedItem> items, const BackwardWork& work) {
+  std::int64_t cycles = 0;
+  for (const CostedItem& item : items) cycles += item.cycles;
+  return cycles * work.heads_k / work.ctas;
 }
 
 /// For each item, the cycles per CTA that are left when it is begun in the last section.
@@ -147,7 +160,7 @@ class CutSearch {
         items_(items),
         max_split_(max_split_tiles(work, lists)),
         split_before_(count_split_tiles(items, lists)),
-        even_finish_(cycles_left(items, work, work.heads_k).front()),
+        even_finish_(even_cycles(items, work)),
         gain_divisor_(has_few_rows(lists) ? rates().few_rows_cut_gain_divisor
                                           : rates().cut_gain_divisor),
         max_finish_(finish_time(items, work, lists.section_heads)) {
@@ -258,9 +271,9 @@ void estimate_end(const BackwardWork& work, std::span<const std::vector<CostedIt
 void choose_sections(const BackwardWork& work, std::span<const CostedItem> items,
                      TransposedLists& lists) {
   if (has_many_items(work, std::ssize(items))) return;
-  lists.section_heads =
-      choose_section_heads(work, work.platform.slice.backward.section_slack_divisor,
-                           [&](int heads) { return finish_time(items, work, heads); });
+  lists.section_heads = choose_section_heads(
+      work, work.platform.slice.backward.section_slack_divisor, even_cycles(items, work),
+      [&](int heads) { return finish_time(items, work, heads); });
 }
 
 /// Chooses the items and how many KV heads are in work at a time where items wait for each other.
@@ -274,8 +287,8 @@ class OrderedWork {
   void choose() {
     index_split_keys(items_, lists_);
     const OrderedFinish finish(lists_, items_, work_, kManyItems * work_.ctas);
-    lists_.section_heads =
-        choose_section_heads(work_, kSlackDivisor, [&](int heads) { return finish.cycles(heads); });
+    lists_.section_heads = choose_section_heads(work_, kSlackDivisor, finish.even_cycles(),
+                                                [&](int heads) { return finish.cycles(heads); });
     prefer_heads_that_stay(finish);
     // Of a quarter of the visits, items would be too short: full 8K with 8 heads is 2 % slower on
     // an H200 and 4 % on an H100.
