@@ -65,20 +65,20 @@ std::int64_t OrderedFinish::take(const Walk& walk, std::int64_t begin, Progress&
   const std::int64_t addition = rates.query_tile_cycles;
   const auto steps = std::span(steps_).subspan(walk.steps_begin, walk.steps_end - walk.steps_begin);
   std::int64_t start = begin;
-  const auto wait_for = [&](const std::vector<std::int64_t>& before, std::int64_t block) {
+  for (const Step& step : steps) {
+    start = std::max(start, progress.first[step.region] + addition - step.cycles);
+  }
+  if (blocks_ > 1) {
     for (const Step& step : steps) {
-      start = std::max(start, before[step.region] + addition - step.cycles - block);
+      start =
+          std::max(start, progress.last[step.region] + addition - step.cycles - walk.last_block);
     }
-  };
-  const auto visit = [&](std::vector<std::int64_t>& visits, std::int64_t block) {
-    for (const Step& step : steps) {
-      visits[step.region] = start + std::min(step.cycles, walk.last_visit) + block;
-    }
-  };
-  wait_for(progress.first, 0);
-  if (blocks_ > 1) wait_for(progress.last, walk.last_block);
-  visit(progress.first, 0);
-  if (blocks_ > 1) visit(progress.last, walk.last_block);
+  }
+  for (const Step& step : steps) {
+    const std::int64_t visit = start + std::min(step.cycles, walk.last_visit);
+    progress.first[step.region] = visit;
+    if (blocks_ > 1) progress.last[step.region] = visit + walk.last_block;
+  }
   std::int64_t end = start + walk.cycles;
   if (walk.is_part) {
     std::int64_t& keys = progress.keys[walk.tile];
@@ -87,7 +87,13 @@ std::int64_t OrderedFinish::take(const Walk& walk, std::int64_t begin, Progress&
   return end - begin;
 }
 
-std::int64_t OrderedFinish::cycles(int heads) const {
+std::int64_t OrderedFinish::cycles(int heads) {
+  const auto [known, is_new] = known_.try_emplace(heads, 0);
+  if (is_new) known->second = schedule(heads);
+  return known->second;
+}
+
+std::int64_t OrderedFinish::schedule(int heads) const {
   std::size_t tiles = 0;
   for (const Walk& walk : walks_) tiles = std::max(tiles, walk.tile + 1);
   const std::vector<std::int64_t> never(regions_, kNever);

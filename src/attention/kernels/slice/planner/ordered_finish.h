@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -20,8 +21,9 @@ class OrderedFinish {
   OrderedFinish(const TransposedLists& lists, std::span<const CostedItem> items,
                 const BackwardWork& work, std::int64_t max_items);
 
-  /// Cycles, with `heads` KV heads in work at a time. O(items × regions that they visit).
-  std::int64_t cycles(int heads) const;
+  /// Cycles, with `heads` KV heads in work at a time. The first call for a number of them takes
+  /// O(items × regions that they visit).
+  std::int64_t cycles(int heads);
 
   /// Of the scheduled items of a KV head.
   std::int64_t visits() const { return visits_; }
@@ -46,13 +48,14 @@ class OrderedFinish {
   };
   /// Of the items of a KV head that have been taken.
   struct Progress {
-    /// When the last one visits a region, in the first and in the last head block: what others wait
-    /// for grows evenly from one to the other.
+    /// When the last one visits a region, in the first and, if there are several, in the last head
+    /// block: what others wait for grows evenly from one to the other.
     std::vector<std::int64_t> first, last;
     std::vector<std::int64_t> keys;  ///< when the last one ended with a key tile
   };
 
   Walk walk_of(const TransposedLists& lists, const CostedItem& item);
+  std::int64_t schedule(int heads) const;
   /// Cycles of an item that begins at `begin`, with its waits.
   std::int64_t take(const Walk& walk, std::int64_t begin, Progress& progress) const;
 
@@ -62,6 +65,7 @@ class OrderedFinish {
   std::size_t regions_;
   std::vector<Step> steps_;
   std::vector<Walk> walks_;
+  std::map<int, std::int64_t> known_;  ///< cycles by heads
   std::int64_t visits_ = 0;
 };
 

@@ -286,7 +286,7 @@ class OrderedWork {
 
   void choose() {
     index_split_keys(items_, lists_);
-    const OrderedFinish finish(lists_, items_, work_, kManyItems * work_.ctas);
+    OrderedFinish finish(lists_, items_, work_, kManyItems * work_.ctas);
     lists_.section_heads = choose_section_heads(work_, kSlackDivisor, finish.even_cycles(),
                                                 [&](int heads) { return finish.cycles(heads); });
     prefer_heads_that_stay(finish);
@@ -313,7 +313,7 @@ class OrderedWork {
 
   /// Where the rows of the chosen heads leave L2, even with chunks of half the visits: the most
   /// heads whose rows would stay, unless CTAs end much later by it.
-  void prefer_heads_that_stay(const OrderedFinish& finish) {
+  void prefer_heads_that_stay(OrderedFinish& finish) {
     int fewer = lists_.section_heads;
     while (fewer > 1 && (work_.heads_k % fewer != 0 || !stays(fewer, work_.chunk_visits / 2))) {
       --fewer;
@@ -324,20 +324,20 @@ class OrderedWork {
   }
 
   /// Cycles per visit of the items that are scheduled.
-  double pace(const OrderedFinish& finish) const {
+  double pace(OrderedFinish& finish) const {
     return static_cast<double>(finish.cycles(lists_.section_heads)) /
            static_cast<double>(finish.visits());
   }
 
   /// Takes these chunks unless CTAs end more than 1 % later.
-  void try_chunks_of(std::int64_t visits, const OrderedFinish& before) {
+  void try_chunks_of(std::int64_t visits, OrderedFinish& before) {
     BackwardWork smaller = work_;
     smaller.chunk_visits = visits;
     std::vector<CostedItem> items = make_items(smaller, lists_).front();
     group_items(true, items);
     std::vector<KeyRange> split_keys = std::exchange(lists_.split_keys, {});
     index_split_keys(items, lists_);
-    const OrderedFinish after(lists_, items, smaller, kManyItems * work_.ctas);
+    OrderedFinish after(lists_, items, smaller, kManyItems * work_.ctas);
     if (pace(after) <= 1.01 * pace(before)) {
       items_.swap(items);
     } else {
