@@ -104,8 +104,8 @@ struct BackwardShape : GradientShape<Dims> {
   using Base = GradientShape<Dims>;
   using Base::kDim, Base::kDqColumns, Base::kKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
-  /// Warpgroups have roles (BackwardScoreConsumer and BackwardGradientConsumer). A softcap would
-  /// need more registers.
+  /// Warpgroups have roles: BackwardScoreConsumer and BackwardGradientConsumer. Not with a softcap,
+  /// which has not been timed so.
   static constexpr bool kNarrow = kDim == 64 && !kCapped;
   /// Of Q and dO, as far as there is shared memory.
   static constexpr int kStages = kNarrow ? 4 : kValueDim > 128 ? 1 : 2;
