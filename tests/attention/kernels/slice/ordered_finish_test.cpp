@@ -99,10 +99,14 @@ RC_GTEST_PROP(OrderedFinish, IsNeverBeforeThatOfFreeWorkAndTheSameOnOneCta, ()) 
                        .has_chunks = false};
   TransposedLists lists = make_transposed_lists(mask, pack, work);
   const auto items = make_items(work, lists).front();
+  OrderedFinish of_both(lists, items, work, kAll);
+  RC_ASSERT(of_both.even_cycles() == even_cycles(items, work));
   for (const int heads : {1, 2}) {
     const std::int64_t free = finish_time(items, work, heads);
     const std::int64_t ordered = OrderedFinish(lists, items, work, kAll).cycles(heads);
+    RC_ASSERT(free >= even_cycles(items, work));
     RC_ASSERT(ordered >= free);
+    RC_ASSERT(of_both.cycles(heads) == ordered);
     if (work.ctas == 1) RC_ASSERT(ordered == free);
   }
 }

@@ -12,8 +12,8 @@
 namespace longca::slice {
 namespace {
 
-/// How often query tiles have been visited: as runs of equal numbers, since key tiles visit long
-/// ranges and there are as many of them as of query tiles.
+/// How often query tiles have been visited, as runs of equal numbers: key tiles visit long ranges,
+/// in which few numbers differ.
 class VisitRuns {
  public:
   explicit VisitRuns(std::int64_t q_tiles)

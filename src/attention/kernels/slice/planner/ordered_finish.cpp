@@ -22,10 +22,12 @@ OrderedFinish::OrderedFinish(const TransposedLists& lists, std::span<const Coste
   region_tiles_ = static_cast<std::int32_t>(q_tiles / kMaxRegions + 1);
   regions_ = static_cast<std::size_t>(q_tiles / region_tiles_ + 1);
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(1, max_items / work.heads_k));
-  for (const CostedItem& item : items.first(std::min(items.size(), count))) {
+  const auto scheduled = items.first(std::min(items.size(), count));
+  for (const CostedItem& item : scheduled) {
     walks_.push_back(walk_of(lists, item));
     visits_ += item.visits;
   }
+  even_cycles_ = slice::even_cycles(scheduled, work);
 }
 
 OrderedFinish::Walk OrderedFinish::walk_of(const TransposedLists& lists, const CostedItem& item) {
@@ -51,12 +53,6 @@ OrderedFinish::Walk OrderedFinish::walk_of(const TransposedLists& lists, const C
   walk.last_visit = done - visit;
   walk.last_block = (blocks_ - 1) * done;
   return walk;
-}
-
-std::int64_t OrderedFinish::even_cycles() const {
-  std::int64_t cycles = 0;
-  for (const Walk& walk : walks_) cycles += walk.cycles;
-  return cycles * work_.heads_k / work_.ctas;
 }
 
 std::int64_t OrderedFinish::take(const Walk& walk, std::int64_t begin, Progress& progress) const {

@@ -28,7 +28,7 @@ class OrderedFinish {
   /// Of the scheduled items of a KV head.
   std::int64_t visits() const { return visits_; }
   /// Cycles if no item waited and all CTAs ended together.
-  std::int64_t even_cycles() const;
+  std::int64_t even_cycles() const { return even_cycles_; }
 
  private:
   /// A visit to a region of query tiles.
@@ -67,6 +67,7 @@ class OrderedFinish {
   std::vector<Walk> walks_;
   std::map<int, std::int64_t> known_;  ///< cycles by heads
   std::int64_t visits_ = 0;
+  std::int64_t even_cycles_ = 0;
 };
 
 }  // namespace longca::slice

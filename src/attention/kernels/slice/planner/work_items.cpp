@@ -225,6 +225,12 @@ std::int64_t item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t v
                      : cycles.key_tile_cycles + visits * cycles.query_tile_cycles;
 }
 
+std::int64_t even_cycles(std::span<const CostedItem> items, const BackwardWork& work) {
+  std::int64_t cycles = 0;
+  for (const CostedItem& item : items) cycles += item.cycles;
+  return cycles * work.heads_k / work.ctas;
+}
+
 std::int64_t split_item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t visits) {
   return item_cycles(cycles, visits) + cycles.add_keys_cycles;
 }

@@ -32,6 +32,10 @@ std::int64_t item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t v
 /// The same with dK and dV added to float32 accumulators, as of a split key tile.
 std::int64_t split_item_cycles(const cost::SliceBackwardCycles& cycles, std::int64_t visits);
 
+/// The cycles in which all CTAs would end together, were the items of all KV heads divisible at
+/// will. None ends them earlier.
+std::int64_t even_cycles(std::span<const CostedItem> items, const BackwardWork& work);
+
 /// Makes items of the key tiles and splits those that are too long:
 /// – long tiles at multiples of a chunk of query tiles, so that the CTAs, which do not stay in step
 ///   over a long walk, find each other's query rows in L2,

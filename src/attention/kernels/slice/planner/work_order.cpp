@@ -100,13 +100,6 @@ bool has_few_rows(const TransposedLists& lists) {
   return 3 * lists.query_tiles() * lists.tile_tokens() <= 2 * keys;
 }
 
-/// The cycles in which all CTAs would end together, were items divisible at will.
-std::int64_t even_cycles(std::span<const CostedItem> items, const BackwardWork& work) {
-  std::int64_t cycles = 0;
-  for (const CostedItem& item : items) cycles += item.cycles;
-  return cycles * work.heads_k / work.ctas;
-}
-
 /// For each item, the cycles per CTA that are left when it is begun in the last section.
 std::vector<std::int64_t> cycles_left(std::span<const CostedItem> items, const BackwardWork& work,
                                       int heads) {
