@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "attention/kernels/slice/sm90/backward_epilogue.cuh"
 #include "attention/kernels/slice/sm90/backward_prepost.cuh"
