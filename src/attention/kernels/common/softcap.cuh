@@ -21,10 +21,12 @@ __device__ __forceinline__ float reciprocal_approximate(float x) {
   return y;
 }
 
-/// The range that all products of the warp are in. NaN counts for nothing and stays NaN in each.
-/// The maximum takes `kChains` registers, and at least 4 cycles for each product of a chain.
+/// The range that all products of the warp are in; near ones reach up to `near`. NaN counts for
+/// nothing and stays NaN in each. The maximum takes `kChains` registers, and at least 4 cycles for
+/// each product of a chain.
 template <int kCount, int kChains>
-__device__ __forceinline__ CapRange cap_range(const float* products, const Softcap& cap) {
+__device__ __forceinline__ CapRange cap_range(const float* products, float near,
+                                              const Softcap& cap) {
   float chains[kChains] = {};
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
@@ -33,7 +35,7 @@ __device__ __forceinline__ CapRange cap_range(const float* products, const Softc
   float largest = chains[0];
 #pragma unroll
   for (int i = 1; i < kChains; ++i) largest = fmaxf(largest, chains[i]);
-  if (__all_sync(~0u, largest <= cap.near.reach)) return CapRange::near;
+  if (__all_sync(~0u, largest <= near)) return CapRange::near;
   return __all_sync(~0u, largest <= cap.middle.reach) ? CapRange::middle : CapRange::far;
 }
 
@@ -66,6 +68,24 @@ __device__ __forceinline__ Tanh tanh_of(float product, const Softcap& cap) {
   return fabsf(product) <= cap.middle.reach ? of_small : of_large;
 }
 
+/// The capped score of a product in kRange (any with `far`) in the log2 domain, less `offset`, and
+/// its slope; near ones by Softcap::Brief.
+struct ScoreAndSlope {
+  float score;
+  float slope;
+};
+template <CapRange kRange>
+__device__ __forceinline__ ScoreAndSlope score_and_slope(float product, const Softcap& cap,
+                                                         float offset) {
+  if constexpr (kRange == CapRange::near) {
+    const float square = product * product;
+    return {fmaf(product, evaluate(cap.brief.score, square), -offset),
+            evaluate(cap.brief.slope, square)};
+  }
+  const Tanh tanh = tanh_of<kRange>(product, cap);
+  return {fmaf(tanh.value, cap.cap_log2, -offset), tanh.slope};
+}
+
 /// A product in kRange (any with `far`) to its capped score in the log2 domain, less `offset`.
 template <CapRange kRange>
 __device__ __forceinline__ float capped_score(float product, const Softcap& cap, float offset) {
@@ -94,7 +114,7 @@ __device__ __forceinline__ void with_range(CapRange range, F f) {
 /// Products to capped scores in the log2 domain, less offset_of(i).
 template <int kCount, typename OffsetOf>
 __device__ __forceinline__ void cap_scores(float* s, const Softcap& cap, OffsetOf offset_of) {
-  with_range(cap_range<kCount, 4>(s, cap), [&]<CapRange kRange>() {
+  with_range(cap_range<kCount, 4>(s, cap.near.reach, cap), [&]<CapRange kRange>() {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) s[i] = capped_score<kRange>(s[i], cap, offset_of(i));
   });

@@ -21,6 +21,16 @@ struct Softcap {
   float exponent = 0;     ///< 2 · log2 e · scale / c
   Polynomials<3> near;    ///< |x| ≤ 0.2, as in models: their caps lie far above most scores
   Polynomials<6> middle;  ///< |x| ≤ 0.8
+
+  /// For where P and dS are rounded to 16 bits and no LSE is computed: the capped score over the
+  /// product, and the slope 1 − tanh²(x), each f₀ + f₁ · square. Within its reach, |x| ≤ 0.2 or
+  /// less for caps above 100, the score (not in log2) is off by at most 3 · 10⁻⁴ and the slope by
+  /// 1.5 · 10⁻⁴.
+  struct Brief {
+    float reach = 0;
+    float score[2] = {};
+    float slope[2] = {};
+  } brief;
 };
 
 /// `cap` = 0 gives the Softcap that changes nothing.

@@ -23,7 +23,10 @@ double evaluate(const float (&factors)[kTerms], double product) {
 
 /// A cap and a scale as problems have them, and what follows from them.
 struct Case {
-  float cap = 0.25F * static_cast<float>(*rc::gen::inRange(1, 400));
+  explicit Case(int times = 1)
+      : cap(0.25F * static_cast<float>(times * *rc::gen::inRange(1, 400))) {}
+
+  float cap;
   float scale = 0.01F * static_cast<float>(*rc::gen::inRange(1, 800));
   Softcap softcap = make_softcap(cap, scale);
 
@@ -52,6 +55,16 @@ RC_GTEST_PROP(Softcap, PolynomialsAreTanhAndTheCappedScoreWithinTheirReach, ()) 
   const Case c;
   expect_within_reach(c, c.softcap.near);
   expect_within_reach(c, c.softcap.middle);
+}
+
+RC_GTEST_PROP(Softcap, BriefPolynomialsAreTheScoreAndItsSlopeWithinTheirReach, ()) {
+  const Case c(*rc::gen::element(1, 100));
+  const double product = product_within(c.softcap.brief.reach);
+  const double tanh = std::tanh(c.x(product));
+  const double score = product * evaluate(c.softcap.brief.score, product) / kLog2E;
+  RC_ASSERT(std::abs(score - static_cast<double>(c.cap) * tanh) < 3e-4);
+  const double slope = evaluate(c.softcap.brief.slope, product);
+  RC_ASSERT(std::abs(slope - (1 - tanh * tanh)) < 1.5e-4);
 }
 
 RC_GTEST_PROP(Softcap, ReachesAreOfScoresOverTheCap, ()) {

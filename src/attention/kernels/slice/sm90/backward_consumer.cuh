@@ -131,9 +131,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       ptx::warpgroup_commit_group();
       std::uint32_t p[16];
       if constexpr (Shape::kCapped) {
-        with_range(cap_range<32, 1>(s, args.params.softcap), [&]<CapRange kRange>() {
-          this->template capped_probabilities<kRange>(s, p, stage, tile.pattern);
-        });
+        this->capped_probabilities(s, p, stage, tile.pattern);
       } else {
         this->exponentiate(s, scale_log2, lse_log2);
         if (tile.pattern >= 0) this->mask(s);

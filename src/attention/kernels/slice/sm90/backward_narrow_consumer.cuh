@@ -136,16 +136,20 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       const int ds_stage = stage % 2;
       const int pattern = shared.tile[stage].pattern;
       float2 lse_log2[8];
-      this->load_terms(lse_log2, shared.terms[stage][0]);
+      if constexpr (!Shape::kCapped) this->load_terms(lse_log2, shared.terms[stage][0]);
 
       float dp[32];
       ptx::warpgroup_arrive();
       multiply_keys(dp, v, shared.dout[stage]);
-      this->exponentiate(s, scale_log2, lse_log2);
-      if (pattern >= 0) this->mask(s, stage);
       std::uint32_t p[16];
+      if constexpr (Shape::kCapped) {
+        this->capped_probabilities(s, p, stage, pattern);
+      } else {
+        this->exponentiate(s, scale_log2, lse_log2);
+        if (pattern >= 0) this->mask(s, stage);
 #pragma unroll
-      for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
+        for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
+      }
       float2 delta[8];
       this->load_terms(delta, shared.terms[stage][1]);
 

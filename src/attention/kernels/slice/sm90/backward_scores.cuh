@@ -90,6 +90,20 @@ struct BackwardScores {
     }
   }
 
+  /// The same of probabilities that are packed.
+  __device__ __forceinline__ void mask_packed(std::uint32_t (&p)[16], int stage) const {
+    const int key = group_key() + warp * 16 + lane / 4;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint64_t word = shared.pattern[stage][key + half * 8] >> (2 * (lane % 4));
+#pragma unroll
+      for (int i = half; i < 16; i += 2) {
+        const auto bits = static_cast<std::uint32_t>(word >> (i / 2 * 8));
+        p[i] &= (bits & 1) * 0xFFFFu | (bits >> 1 & 1) * 0xFFFF0000u;
+      }
+    }
+  }
+
   /// Loads LSE or delta of the rows that the thread's registers of scores are of. Beside wgmma a
   /// load from shared memory takes some 200 cycles: all at once, and ahead of their use where there
   /// are registers for it.
@@ -113,33 +127,41 @@ struct BackwardScores {
     }
   }
 
-  /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
-  /// needs, and returns P packed in p; both are 0 outside of the pattern.
-  template <CapRange kRange>
+  /// With a softcap: turns the raw products s[i], i in [kFirst, kFirst + kCount), into P · slope,
+  /// which dS = P ∘ (dP − delta) · slope needs, and returns P packed in p.
+  template <CapRange kRange, int kFirst, int kCount>
+  __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
+                                                       int stage) const {
+    const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
+    const Softcap& cap = args.params.softcap;
+#pragma unroll
+    for (int i = kFirst; i < kFirst + kCount; i += 2) {
+      const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i / 4 * 8);
+      const ScoreAndSlope low = score_and_slope<kRange>(s[i], cap, of_rows.x);
+      const ScoreAndSlope high = score_and_slope<kRange>(s[i + 1], cap, of_rows.y);
+      const float p_low = ptx::exp2(low.score);
+      const float p_high = ptx::exp2(high.score);
+      p[i / 2] = ptx::pack<T>(p_low, p_high);
+      s[i] = p_low * low.slope;
+      s[i + 1] = p_high * high.slope;
+    }
+  }
+
+  /// The same of all products, of any range, and 0 outside of the pattern. In two halves, as ptxas
+  /// orders a block by itself: of all 32 it computes each step before the next one, and spills.
   __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
                                                        int stage, int pattern) const {
-    const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
-    const int key = group_key() + warp * 16 + lane / 4;
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::uint64_t word =
-          pattern >= 0 ? shared.pattern[0][key + half * 8] >> (2 * (lane % 4)) : ~std::uint64_t{0};
-#pragma unroll
-      for (int i = 2 * half; i < 32; i += 4) {
-        const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + (i - 2 * half) * 2);
-        const Softcap& cap = args.params.softcap;
-        const Tanh low = tanh_of<kRange>(s[i], cap);
-        const Tanh high = tanh_of<kRange>(s[i + 1], cap);
-        const int bit = i / 4 * 8;
-        float p_low = ptx::exp2(fmaf(low.value, cap.cap_log2, -of_rows.x));
-        float p_high = ptx::exp2(fmaf(high.value, cap.cap_log2, -of_rows.y));
-        if ((word >> bit & 1) == 0) p_low = 0;
-        if ((word >> (bit + 1) & 1) == 0) p_high = 0;
-        p[i / 2] = ptx::pack<T>(p_low, p_high);
-        s[i] = p_low * low.slope;
-        s[i + 1] = p_high * high.slope;
-      }
-    }
+    const Softcap& cap = args.params.softcap;
+    with_range(cap_range<16, 1>(s, cap.brief.reach, cap), [&]<CapRange kRange>() {
+      this->template capped_probabilities<kRange, 0, 16>(s, p, stage);
+    });
+    with_range(cap_range<16, 1>(s + 16, cap.brief.reach, cap), [&]<CapRange kRange>() {
+      this->template capped_probabilities<kRange, 16, 16>(s, p, stage);
+    });
+    if (pattern < 0) return;
+    const int pattern_stage = Shape::kPatternStages == 1 ? 0 : stage;
+    mask(s, pattern_stage);
+    mask_packed(p, pattern_stage);
   }
 
   /// Waits for dSᵀ of the query tile before, in the other stage, from both warpgroups, for wgmma

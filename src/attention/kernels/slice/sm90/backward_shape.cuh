@@ -104,9 +104,8 @@ struct BackwardShape : GradientShape<Dims> {
   using Base = GradientShape<Dims>;
   using Base::kDim, Base::kDqColumns, Base::kKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
-  /// Warpgroups have roles: BackwardScoreConsumer and BackwardGradientConsumer. Not with a softcap,
-  /// which has not been timed so.
-  static constexpr bool kNarrow = kDim == 64 && !kCapped;
+  /// Warpgroups have roles: BackwardScoreConsumer and BackwardGradientConsumer.
+  static constexpr bool kNarrow = kDim == 64;
   /// Of Q and dO, as far as there is shared memory.
   static constexpr int kStages = kNarrow ? 4 : kValueDim > 128 ? 1 : 2;
   static constexpr int kDoutStages = kNarrow ? kStages : kWide ? 1 : 2;

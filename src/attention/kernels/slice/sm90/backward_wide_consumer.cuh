@@ -133,9 +133,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(s);
       if constexpr (Shape::kCapped) {
-        with_range(cap_range<32, 1>(s, args.params.softcap), [&]<CapRange kRange>() {
-          this->template capped_probabilities<kRange>(s, p, stage, pattern);
-        });
+        this->capped_probabilities(s, p, stage, pattern);
       } else {
         this->load_terms(lse_log2, shared.terms[stage][0]);
         this->exponentiate(s, scale_log2, lse_log2);
