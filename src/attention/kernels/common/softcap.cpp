@@ -9,7 +9,7 @@
 namespace longca {
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
+constexpr double kLog2E = std::numbers::log2e;
 
 // tanh(x) / x in x². Minimax over |x| ≤ reach for the relative error: 2.2 and 1.1 · 2⁻²⁴, and 2.9
 // and 2.3 · 2⁻²⁴ in float32.
@@ -23,43 +23,41 @@ constexpr std::array<double, 6> kMiddle = {1,
                                            0.01919076405465603,
                                            -0.004410885740071535};
 
-/// `terms`, of x², as polynomials of the product's square.
-template <std::size_t kTerms>
-Softcap::Polynomials<kTerms> of_products(const std::array<double, kTerms>& terms, double reach,
-                                         double slope, double scale_log2) {
-  Softcap::Polynomials<kTerms> polynomials;
-  polynomials.reach = static_cast<float>(reach / slope);
-  double power = 1;
-  for (std::size_t i = 0; i < kTerms; ++i) {
-    polynomials.score[i] = static_cast<float>(terms.at(i) * power * scale_log2);
-    if (i > 0) polynomials.tanh[i - 1] = static_cast<float>(terms.at(i) * power);
-    power *= slope * slope;
-  }
-  return polynomials;
+/// The square of the product at which |x| is `reach`.
+float squared_reach(double reach, double slope) {
+  return static_cast<float>(reach / slope * (reach / slope));
 }
 
-/// f₀ + f₁ · square with which `function` agrees at two x, as a polynomial of the product's square.
+/// `factor` times terms of x² as factors of a polynomial of the product's square.
+template <std::size_t kTerms>
+void set_factors(const double* terms, double factor, double slope, float (&factors)[kTerms]) {
+  for (std::size_t i = 0; i < kTerms; ++i) {
+    factors[i] = static_cast<float>(terms[i] * factor);
+    factor *= slope * slope;
+  }
+}
+
+/// f₀ + f₁ · square with which `factor` times `function` agrees at two x.
 template <typename Function>
-void interpolate(const Function& function, double low, double high, double slope,
+void interpolate(const Function& function, double low, double high, double factor, double slope,
                  float (&factors)[2]) {
   const double step = (function(high) - function(low)) / (high * high - low * low);
-  factors[0] = static_cast<float>(function(low) - step * low * low);
-  factors[1] = static_cast<float>(step * slope * slope);
+  const std::array<double, 2> terms = {function(low) - step * low * low, step};
+  set_factors(terms.data(), factor, slope, factors);
 }
 
-/// Interpolation at the zeros of Chebyshev's polynomials of degree 5 (odd) and 4 (even), as good as
-/// minimax within a few percent. The error of c · tanh(x) is c · reach⁵ / 120.
+/// Interpolates at the zeros of Chebyshev's polynomials of degree 5 (odd) and 4 (even), which is as
+/// good as minimax within a few percent. The error of c · tanh(x) is c · reach⁵ / 120.
 Softcap::Brief make_brief(double cap, double slope) {
   constexpr double kMaxError = 2.7e-4;
-  using std::numbers::pi;
   const double reach = std::min(kNearReach, std::pow(120 * kMaxError / cap, 0.2));
+  const auto at = [&](double part) { return reach * std::cos(part * std::numbers::pi); };
   Softcap::Brief brief;
-  brief.reach = static_cast<float>(reach / slope);
-  const auto score = [&](double x) { return cap * kLog2E * std::tanh(x) / x * slope; };
-  interpolate(score, reach * std::cos(0.3 * pi), reach * std::cos(0.1 * pi), slope, brief.score);
-  const auto slope_at = [](double x) { return 1 - std::tanh(x) * std::tanh(x); };
-  interpolate(slope_at, reach * std::cos(0.375 * pi), reach * std::cos(0.125 * pi), slope,
-              brief.slope);
+  brief.reach = squared_reach(reach, slope);
+  interpolate([](double x) { return std::tanh(x) / x; }, at(0.3), at(0.1), cap * kLog2E * slope,
+              slope, brief.score);
+  interpolate([](double x) { return 1 - std::tanh(x) * std::tanh(x); }, at(0.375), at(0.125), 1,
+              slope, brief.slope);
   return brief;
 }
 
@@ -74,9 +72,12 @@ Softcap make_softcap(float cap, float scale) {
   softcap.cap_log2 = static_cast<float>(static_cast<double>(cap) * kLog2E);
   softcap.slope = static_cast<float>(slope);
   softcap.exponent = static_cast<float>(2 * kLog2E * slope);
-  softcap.near = of_products(kNear, kNearReach, slope, scale_log2);
-  softcap.middle = of_products(kMiddle, kMiddleReach, slope, scale_log2);
+  softcap.near.reach = squared_reach(kNearReach, slope);
+  set_factors(kNear.data(), scale_log2, slope, softcap.near.score);
   softcap.brief = make_brief(static_cast<double>(cap), slope);
+  softcap.middle.reach = squared_reach(kMiddleReach, slope);
+  set_factors(kMiddle.data(), scale_log2, slope, softcap.middle.score);
+  set_factors(kMiddle.data() + 1, slope * slope, slope, softcap.middle.tanh);
   return softcap;
 }
 

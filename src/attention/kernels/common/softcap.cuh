@@ -3,40 +3,24 @@
 #include "attention/kernels/common/mma/instructions.cuh"
 #include "attention/kernels/common/softcap.h"
 
-// A softcap on the accumulators of q·k. Which formula serves is chosen per warp and tile: where
-// scores stay far below the cap, a short polynomial.
+// A softcap on the accumulators of q·k. Which formula serves is chosen per warp and part of a tile:
+// where scores stay far below the cap, a short polynomial.
 namespace longca {
 
 enum class CapRange { near, middle, far };
 
-/// tanh x and its slope 1 − tanh², with which gradients pass.
-struct Tanh {
-  float value;
-  float slope;
-};
-
-__device__ __forceinline__ float reciprocal_approximate(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-/// The range that all products of the warp are in; near ones reach up to `near`. NaN counts for
-/// nothing and stays NaN in each. The maximum takes `kChains` registers, and at least 4 cycles for
-/// each product of a chain.
-template <int kCount, int kChains>
-__device__ __forceinline__ CapRange cap_range(const float* products, float near,
-                                              const Softcap& cap) {
-  float chains[kChains] = {};
+/// The squares of `kCount` products; returns the largest, or NaN.
+template <int kCount>
+__device__ __forceinline__ float square_products(const float* products, float (&squares)[kCount]) {
+  // As integers the maximum of three is one instruction on sm_90, and NaN is above all others.
+  int largest = 0;
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    chains[i % kChains] = fmaxf(chains[i % kChains], fabsf(products[i]));
+  for (int i = 0; i < kCount; i += 2) {
+    squares[i] = products[i] * products[i];
+    squares[i + 1] = products[i + 1] * products[i + 1];
+    largest = __vimax3_s32(largest, __float_as_int(squares[i]), __float_as_int(squares[i + 1]));
   }
-  float largest = chains[0];
-#pragma unroll
-  for (int i = 1; i < kChains; ++i) largest = fmaxf(largest, chains[i]);
-  if (__all_sync(~0u, largest <= near)) return CapRange::near;
-  return __all_sync(~0u, largest <= cap.middle.reach) ? CapRange::middle : CapRange::far;
+  return __int_as_float(largest);
 }
 
 /// A polynomial of a product's square.
@@ -50,78 +34,78 @@ __device__ __forceinline__ float evaluate(const float (&factors)[kTerms], float 
 
 /// 1 / (1 + exp 2x), h: tanh x is 1 − 2 h, and its slope 4 h (1 − h).
 __device__ __forceinline__ float half_of_far(float product, const Softcap& cap) {
-  return reciprocal_approximate(1 + mma::exp2_fast(product * cap.exponent));
+  float half;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(half) : "f"(1 + mma::exp2_fast(product * cap.exponent)));
+  return half;
 }
 
-/// tanh of a product in kRange; of any with `far`.
+/// A product in kRange (of any with `far`) to its capped score in the log2 domain, less `offset`.
 template <CapRange kRange>
-__device__ __forceinline__ Tanh tanh_of(float product, const Softcap& cap) {
-  const float x = product * cap.slope;
-  const float square = product * product;
-  const float more = kRange == CapRange::near ? evaluate(cap.near.tanh, square)
-                                              : evaluate(cap.middle.tanh, square);
-  const float small = x * fmaf(more, square, 1.0f);
-  const Tanh of_small = {small, fmaf(-small, small, 1.0f)};
-  if constexpr (kRange != CapRange::far) return of_small;
-  const float half = half_of_far(product, cap);
-  const Tanh of_large = {fmaf(-2.0f, half, 1.0f), 4 * half * (1 - half)};
-  return fabsf(product) <= cap.middle.reach ? of_small : of_large;
-}
-
-/// The capped score of a product in kRange (any with `far`) in the log2 domain, less `offset`, and
-/// its slope; near ones by Softcap::Brief.
-struct ScoreAndSlope {
-  float score;
-  float slope;
-};
-template <CapRange kRange>
-__device__ __forceinline__ ScoreAndSlope score_and_slope(float product, const Softcap& cap,
-                                                         float offset) {
-  if constexpr (kRange == CapRange::near) {
-    const float square = product * product;
-    return {fmaf(product, evaluate(cap.brief.score, square), -offset),
-            evaluate(cap.brief.slope, square)};
-  }
-  const Tanh tanh = tanh_of<kRange>(product, cap);
-  return {fmaf(tanh.value, cap.cap_log2, -offset), tanh.slope};
-}
-
-/// A product in kRange (any with `far`) to its capped score in the log2 domain, less `offset`.
-template <CapRange kRange>
-__device__ __forceinline__ float capped_score(float product, const Softcap& cap, float offset) {
-  const float square = product * product;
+__device__ __forceinline__ float capped_score(float product, float square, const Softcap& cap,
+                                              float offset) {
   if constexpr (kRange == CapRange::near) {
     return fmaf(product, evaluate(cap.near.score, square), -offset);
   }
   const float of_small = fmaf(product, evaluate(cap.middle.score, square), -offset);
   if constexpr (kRange == CapRange::middle) return of_small;
   const float of_large = fmaf(fmaf(-2.0f, half_of_far(product, cap), 1.0f), cap.cap_log2, -offset);
-  return fabsf(product) <= cap.middle.reach ? of_small : of_large;
+  return square <= cap.middle.reach ? of_small : of_large;
 }
 
-/// Calls f.template operator()<range>() for the range of a warp's products.
+/// The same and its slope; near ones by Softcap::Brief.
+struct ScoreAndSlope {
+  float score;
+  float slope;
+};
+template <CapRange kRange>
+__device__ __forceinline__ ScoreAndSlope capped_score_and_slope(float product, float square,
+                                                                const Softcap& cap, float offset) {
+  if constexpr (kRange == CapRange::near) {
+    return {fmaf(product, evaluate(cap.brief.score, square), -offset),
+            evaluate(cap.brief.slope, square)};
+  }
+  float tanh = product * cap.slope * fmaf(evaluate(cap.middle.tanh, square), square, 1.0f);
+  float slope = fmaf(-tanh, tanh, 1.0f);
+  if constexpr (kRange == CapRange::far) {
+    const float half = half_of_far(product, cap);
+    if (!(square <= cap.middle.reach)) {
+      tanh = fmaf(-2.0f, half, 1.0f);
+      slope = 4 * half * (1 - half);
+    }
+  }
+  return {fmaf(tanh, cap.cap_log2, -offset), slope};
+}
+
+/// Calls f.template operator()<range>() for the range that all products of the warp are in: each
+/// lane has the largest square of its own. Near ones reach up to `near`. NaN is far, and stays NaN.
 template <typename F>
-__device__ __forceinline__ void with_range(CapRange range, F f) {
-  if (range == CapRange::near) {
+__device__ __forceinline__ void with_range(float largest_square, float near, const Softcap& cap,
+                                           F f) {
+  if (__all_sync(~0u, largest_square <= near)) {
     f.template operator()<CapRange::near>();
-  } else if (range == CapRange::middle) {
+  } else if (__all_sync(~0u, largest_square <= cap.middle.reach)) {
     f.template operator()<CapRange::middle>();
   } else {
     f.template operator()<CapRange::far>();
   }
 }
 
-/// Products to capped scores in the log2 domain, less offset_of(i).
-template <int kCount, typename OffsetOf>
-__device__ __forceinline__ void cap_scores(float* s, const Softcap& cap, OffsetOf offset_of) {
-  with_range(cap_range<kCount, 4>(s, cap.near.reach, cap), [&]<CapRange kRange>() {
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) s[i] = capped_score<kRange>(s[i], cap, offset_of(i));
-  });
-}
+/// Products to capped scores in the log2 domain.
 template <int kCount>
 __device__ __forceinline__ void cap_scores(float* s, const Softcap& cap) {
-  cap_scores<kCount>(s, cap, [](int) { return 0.0f; });
+  constexpr int kPart = 16;  // squares of more would take too many registers
+  static_assert(kCount % kPart == 0);
+#pragma unroll
+  for (int first = 0; first < kCount; first += kPart) {
+    float squares[kPart];
+    const float largest = square_products(s + first, squares);
+    with_range(largest, cap.near.reach, cap, [&]<CapRange kRange>() {
+#pragma unroll
+      for (int i = 0; i < kPart; ++i) {
+        s[first + i] = capped_score<kRange>(s[first + i], squares[i], cap, 0);
+      }
+    });
+  }
 }
 
 }  // namespace longca

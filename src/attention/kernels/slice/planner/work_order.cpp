@@ -143,6 +143,24 @@ std::vector<CostedItem> cut_to(int portion, const BackwardWork& work, const Tran
   return cut;
 }
 
+/// The most KV heads in work at a time by which a tail may be shortened: those of which the rows
+/// that the longest item sees stay in L2. All where items see the same rows, and go through them in
+/// step, or few rows see many keys.
+std::int32_t most_heads(const BackwardWork& work, const TransposedLists& lists,
+                        std::span<const CostedItem> items) {
+  const auto [shortest, longest] = std::ranges::minmax(items, {}, &CostedItem::visits);
+  const auto [first, last] = std::ranges::minmax(items, {}, &CostedItem::last);
+  const bool see_the_same = shortest.visits == longest.visits && first.last == last.last;
+  if (see_the_same || has_few_rows(lists)) return work.heads_k;
+  std::int32_t heads = work.heads_k;
+  while (heads > lists.section_heads &&
+         (work.heads_k % heads != 0 ||
+          !stays_in_cache(work, heads * longest.visits * kRowTileBytes))) {
+    --heads;
+  }
+  return heads;
+}
+
 /// Tries cuts and keeps the one that ends first.
 class CutSearch {
  public:
@@ -228,10 +246,10 @@ void cut_last_items(const BackwardWork& work, TransposedLists& lists,
   CutSearch search(work, lists, items);
   if (search.done()) return;
   search.try_cuts(lists.section_heads);
-  if (lists.section_heads != work.heads_k) {
+  if (const std::int32_t heads = most_heads(work, lists, items); heads != lists.section_heads) {
     // That the rows of fewer heads stay in L2 is worth a gain too.
     search.demand_gain();
-    search.try_cuts(work.heads_k);
+    search.try_cuts(heads);
   }
   if (search.best.empty()) return;
   lists.section_heads = search.best_heads;

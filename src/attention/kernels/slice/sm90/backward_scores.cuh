@@ -127,37 +127,35 @@ struct BackwardScores {
     }
   }
 
-  /// With a softcap: turns the raw products s[i], i in [kFirst, kFirst + kCount), into P · slope,
-  /// which dS = P ∘ (dP − delta) · slope needs, and returns P packed in p.
-  template <CapRange kRange, int kFirst, int kCount>
-  __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
-                                                       int stage) const {
-    const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
-    const Softcap& cap = args.params.softcap;
-#pragma unroll
-    for (int i = kFirst; i < kFirst + kCount; i += 2) {
-      const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + i / 4 * 8);
-      const ScoreAndSlope low = score_and_slope<kRange>(s[i], cap, of_rows.x);
-      const ScoreAndSlope high = score_and_slope<kRange>(s[i + 1], cap, of_rows.y);
-      const float p_low = ptx::exp2(low.score);
-      const float p_high = ptx::exp2(high.score);
-      p[i / 2] = ptx::pack<T>(p_low, p_high);
-      s[i] = p_low * low.slope;
-      s[i + 1] = p_high * high.slope;
-    }
-  }
-
-  /// The same of all products, of any range, and 0 outside of the pattern. In two halves, as ptxas
-  /// orders a block by itself: of all 32 it computes each step before the next one, and spills.
+  /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
+  /// needs, and returns P packed in p; both are 0 outside of the pattern.
   __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],
                                                        int stage, int pattern) const {
+    const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
     const Softcap& cap = args.params.softcap;
-    with_range(cap_range<16, 1>(s, cap.brief.reach, cap), [&]<CapRange kRange>() {
-      this->template capped_probabilities<kRange, 0, 16>(s, p, stage);
-    });
-    with_range(cap_range<16, 1>(s + 16, cap.brief.reach, cap), [&]<CapRange kRange>() {
-      this->template capped_probabilities<kRange, 16, 16>(s, p, stage);
-    });
+    // ptxas orders a block by itself: of all 32 it takes each step before the next one, and spills.
+    constexpr int kPart = 16;
+#pragma unroll
+    for (int first = 0; first < 32; first += kPart) {
+      float squares[kPart];
+      const float largest = square_products(s + first, squares);
+      with_range(largest, cap.brief.reach, cap, [&]<CapRange kRange>() {
+#pragma unroll
+        for (int i = 0; i < kPart; i += 2) {
+          float* pair = s + first + i;
+          const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + (first + i) / 4 * 8);
+          const ScoreAndSlope low =
+              capped_score_and_slope<kRange>(pair[0], squares[i], cap, of_rows.x);
+          const ScoreAndSlope high =
+              capped_score_and_slope<kRange>(pair[1], squares[i + 1], cap, of_rows.y);
+          const float p_low = ptx::exp2(low.score);
+          const float p_high = ptx::exp2(high.score);
+          p[(first + i) / 2] = ptx::pack<T>(p_low, p_high);
+          pair[0] = p_low * low.slope;
+          pair[1] = p_high * high.slope;
+        }
+      });
+    }
     if (pattern < 0) return;
     const int pattern_stage = Shape::kPatternStages == 1 ? 0 : stage;
     mask(s, pattern_stage);

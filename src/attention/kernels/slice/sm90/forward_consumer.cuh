@@ -141,12 +141,41 @@ struct ForwardConsumer {
   /// s = scores − row max, both in log2, of a tile without −∞.
   __device__ __forceinline__ void subtract_row_max() {
     const float offset[2] = {softmax.offset(0), softmax.offset(1)};
-    const auto offset_of = [&](int i) { return offset[i / 2 % 2]; };
-    if constexpr (Shape::kCapped) {
-      cap_scores<kStepKeys / 2>(s, args.params.softcap, offset_of);
-    } else {
 #pragma unroll
-      for (int i = 0; i < kStepKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset_of(i));
+    for (int i = 0; i < kStepKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset[i / 2 % 2]);
+  }
+
+  /// Whether probabilities of full tiles are computed before their sums are known.
+  __device__ __forceinline__ bool computes_parts() const {
+    return Shape::kCapped && args.params.softcap.cap_log2 <= max_computed_cap_log2<T>();
+  }
+
+  /// The parts in which probabilities of a full tile with a softcap are computed: a part's
+  /// polynomials run beside the exponentials of the part before.
+  static constexpr int kPart = 16;
+  static constexpr int kParts = kStepKeys / 2 / kPart;
+  __device__ __forceinline__ void exponentiate_part(int part) {
+#pragma unroll
+    for (int i = part * kPart; i < (part + 1) * kPart; ++i) s[i] = ptx::exp2(s[i]);
+  }
+
+  /// Turns s, raw products of a tile without −∞, into probabilities, but for those of the last
+  /// part, which are scores − row max then.
+  __device__ __forceinline__ void compute_first_parts() {
+    const Softcap& cap = args.params.softcap;
+    const float offset[2] = {softmax.offset(0), softmax.offset(1)};
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+      float squares[kPart];
+      const float largest = square_products(s + part * kPart, squares);
+      with_range(largest, cap.near.reach, cap, [&]<CapRange kRange>() {
+#pragma unroll
+        for (int i = 0; i < kPart; ++i) {
+          float& x = s[part * kPart + i];
+          x = capped_score<kRange>(x, squares[i], cap, offset[i / 2 % 2]);
+        }
+        if (part > 0) exponentiate_part(part - 1);
+      });
     }
   }
 
@@ -185,6 +214,9 @@ struct ForwardConsumer {
     bool grew;
     if constexpr (kTakesMax) {
       grew = online_softmax_masked<kStepKeys>(s, softmax, scale_log2, o_scale);
+    } else if constexpr (Shape::kCapped) {
+      compute_first_parts();
+      ptx::warpgroup_fence_operand(s);
     } else {
       subtract_row_max();
       ptx::warpgroup_fence_operand(s);
@@ -196,6 +228,9 @@ struct ForwardConsumer {
     }
     if constexpr (kTakesMax) {
       pack_probabilities<kStepKeys>();
+    } else if constexpr (Shape::kCapped) {
+      exponentiate_part(kParts - 1);
+      grew = online_softmax_computed<T>(s, p, softmax, o_scale);
     } else {
       grew = online_softmax_unmasked<T>(s, p, softmax, o_scale);
     }
@@ -295,7 +330,8 @@ struct ForwardConsumer {
       step<TileSoftmax::masked, false>(sub_tile_of(work, first));
       release_stored();
       bool grew = false;
-      const int watched = kWatches ? min(max(first + 2, partial + 1), count) : partial;
+      int watched = kWatches ? min(max(first + 2, partial + 1), count) : partial;
+      if (Shape::kCapped && !computes_parts()) watched = count;
       for (; i < watched && sees_tile(); ++i) {
         grew |= step<TileSoftmax::masked, true>(sub_tile_of(work, i));
       }
@@ -334,6 +370,9 @@ struct ForwardConsumer {
 #pragma unroll
       for (float& x : o) x = 0;
       softmax = SoftmaxState{};
+      if (computes_parts()) {
+        softmax.row_max[0] = softmax.row_max[1] = first_row_max<T>(args.params.softcap.cap_log2);
+      }
       attend(work);
       release_stored();
       const OutputRows output{args, work, group};

@@ -132,6 +132,16 @@ constexpr float max_tile_sum() {
   return std::is_same_v<Element, __half> ? 0x1p10f : 0x1p60f;
 }
 
+/// Whether this thread's sums of a full tile's probabilities ask for another row max.
+template <typename Element>
+__device__ __forceinline__ bool exceeds(const float (&sum)[2], const SoftmaxState& state) {
+  // !(≤) is true for NaN. Row max −∞: all tiles before were masked for the row.
+  const auto row_exceeds = [&](int r) {
+    return !(sum[r] <= max_tile_sum<Element>()) || state.row_max[r] == -INFINITY;
+  };
+  return row_exceeds(0) || row_exceeds(1);
+}
+
 /// Probabilities of a full tile, which has no −∞; s holds scores − row max (0 if that is −∞). Takes
 /// no maximum, a fifth of all instructions: the sums show whether a score is far above its row max.
 /// Only then the row max moves and the exponentials are computed again. Returns as
@@ -140,12 +150,9 @@ template <typename Element, int kCount>
 __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[2 * kCount],
                                                         std::uint32_t (&p)[kCount],
                                                         SoftmaxState& state, float (&o_scale)[2]) {
-  constexpr float kMaxSum = max_tile_sum<Element>();
   float sum[2];
   exp2_and_pack<Element>(s, p, sum);
-  // !(≤) is true for NaN. Row max −∞: all tiles before were masked for the row.
-  const auto exceeds = [&](int r) { return !(sum[r] <= kMaxSum) || state.row_max[r] == -INFINITY; };
-  const bool grows = __any_sync(~0u, exceeds(0) || exceeds(1));
+  const bool grows = __any_sync(~0u, exceeds<Element>(sum, state));
   if (grows) {
     float step[2];
 #pragma unroll
@@ -160,6 +167,68 @@ __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[2 * kCount],
 #pragma unroll
     for (int i = 0; i < 2 * kCount; ++i) s[i] -= step[i / 2 % 2];
     exp2_and_pack<Element>(s, p, sum);
+  }
+#pragma unroll
+  for (int r = 0; r < 2; ++r) state.row_sum[r] += sum[r];
+  return grows;
+}
+
+/// With a softcap, scores have bounds, so that the probabilities of a full tile may be computed
+/// before its sums are known. For which caps (in log2), and the row max of a row that has seen
+/// nothing yet:
+/// - bfloat16: probabilities stay within 2^−100 and 2⁶⁰ (max_tile_sum) of the row max to begin
+/// with,
+///   and no tile needs another one;
+/// - float16, whose range takes a true row max: none is more than twice the cap above it, which
+///   leaves finite what online_softmax_computed repairs.
+template <typename Element>
+constexpr float max_computed_cap_log2() {
+  return std::is_same_v<Element, __half> ? 59.0f : 80.0f;
+}
+template <typename Element>
+__device__ __forceinline__ float first_row_max(float cap_log2) {
+  return std::is_same_v<Element, __half> ? -INFINITY : fmaxf(0, cap_log2 - 60);
+}
+
+/// The probabilities s as the A operand of P V, and the row sums over this thread's columns.
+template <typename Element, int kCount>
+__device__ __forceinline__ void sum_and_pack(const float (&s)[2 * kCount],
+                                             std::uint32_t (&p)[kCount], float (&sum)[2]) {
+  sum[0] = sum[1] = 0;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    sum[i % 2] += s[2 * i];
+    sum[i % 2] += s[2 * i + 1];
+    p[i] = ptx::pack<Element>(s[2 * i], s[2 * i + 1]);
+  }
+}
+
+/// As online_softmax_unmasked, of a tile whose s are probabilities already, for caps within
+/// max_computed_cap_log2: where a row max moves, these are scaled. In bfloat16 none does, and
+/// nothing waits for the sums.
+template <typename Element, int kCount>
+__device__ __forceinline__ bool online_softmax_computed(float (&s)[2 * kCount],
+                                                        std::uint32_t (&p)[kCount],
+                                                        SoftmaxState& state, float (&o_scale)[2]) {
+  float sum[2];
+  sum_and_pack<Element>(s, p, sum);
+  const bool grows =
+      std::is_same_v<Element, __half> && __any_sync(~0u, exceeds<Element>(sum, state));
+  if (grows) {
+    float scale[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float before = state.row_max[r];
+      float step = log2f(quad_max(own_row_max<4 * kCount>(s, r)));
+      if (before != -INFINITY) step = fmaxf(step, 0);
+      scale[r] = ptx::exp2(-step);
+      o_scale[r] = before == -INFINITY ? 0 : scale[r];
+      state.row_max[r] = state.offset(r) + step;
+      state.row_sum[r] *= o_scale[r];
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * kCount; ++i) s[i] *= scale[i / 2 % 2];
+    sum_and_pack<Element>(s, p, sum);
   }
 #pragma unroll
   for (int r = 0; r < 2; ++r) state.row_sum[r] += sum[r];
