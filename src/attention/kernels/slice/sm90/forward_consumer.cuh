@@ -145,6 +145,13 @@ struct ForwardConsumer {
     for (int i = 0; i < kStepKeys / 2; ++i) s[i] = fmaf(s[i], scale_log2, -offset[i / 2 % 2]);
   }
 
+  /// online_softmax_masked of s.
+  template <int kKeys>
+  __device__ __forceinline__ bool masked_softmax(float (&o_scale)[2]) {
+    return online_softmax_masked<kKeys, Shape::kCapped>(
+        s, softmax, scale_log2, o_scale, lowest_row_max<T>(args.params.softcap.cap_log2));
+  }
+
   /// Whether probabilities of full tiles are computed before their sums are known.
   __device__ __forceinline__ bool computes_parts() const {
     return Shape::kCapped && args.params.softcap.cap_log2 <= max_computed_cap_log2<T>();
@@ -213,7 +220,7 @@ struct ForwardConsumer {
     float o_scale[2];
     bool grew;
     if constexpr (kTakesMax) {
-      grew = online_softmax_masked<kStepKeys>(s, softmax, scale_log2, o_scale);
+      grew = masked_softmax<kStepKeys>(o_scale);
     } else if constexpr (Shape::kCapped) {
       compute_first_parts();
       ptx::warpgroup_fence_operand(s);
@@ -256,7 +263,7 @@ struct ForwardConsumer {
     apply_softcap<kSubTileKeys>();
     if (mask.pattern >= 0) mask_scores<kSubTileKeys>(s, mask.low, mask.high);
     float o_scale[2];
-    if (online_softmax_masked<kSubTileKeys>(s, softmax, scale_log2, o_scale)) rescale_o(o, o_scale);
+    if (masked_softmax<kSubTileKeys>(o_scale)) rescale_o(o, o_scale);
     pack_probabilities<kSubTileKeys>();
     pipe.advance();
     ptx::mbarrier_wait(&shared.full[pipe.index], pipe.phase);
@@ -340,6 +347,12 @@ struct ForwardConsumer {
         if (kWatches && ptx::named_barrier_or(warpgroup_barrier<Shape>(group), 128, grew)) {
           for (; i < count; ++i) step<TileSoftmax::with_max, true>();
         } else {
+          if constexpr (Shape::kCapped && !std::is_same_v<T, __half>) {
+            // Rows that have seen nothing yet: no full tile sets a row max.
+            const float lowest = lowest_row_max<T>(args.params.softcap.cap_log2);
+#pragma unroll
+            for (int r = 0; r < 2; ++r) softmax.row_max[r] = fmaxf(softmax.row_max[r], lowest);
+          }
           for (; i < count; ++i) step<TileSoftmax::without_max, true>();
         }
       }
@@ -370,9 +383,6 @@ struct ForwardConsumer {
 #pragma unroll
       for (float& x : o) x = 0;
       softmax = SoftmaxState{};
-      if (computes_parts()) {
-        softmax.row_max[0] = softmax.row_max[1] = first_row_max<T>(args.params.softcap.cap_log2);
-      }
       attend(work);
       release_stored();
       const OutputRows output{args, work, group};

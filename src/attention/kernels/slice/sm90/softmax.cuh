@@ -71,10 +71,11 @@ __device__ __forceinline__ float quad_max(float max) {
 /// Turns scores, which may be −∞, into probabilities. Keeps the old row max until a score of the
 /// warp exceeds its row's by 8 in log2, so that O is seldom rescaled. Returns whether a row max of
 /// the warp grew: then row_sum has been multiplied by o_scale[r], and the caller rescales O
-/// likewise; else o_scale is not set.
-template <int kKeys, int kCount>
+/// likewise; else o_scale is not set. With kBounded, a row max that is set is at least `lowest`.
+template <int kKeys, bool kBounded, int kCount>
 __device__ __forceinline__ bool online_softmax_masked(float (&s)[kCount], SoftmaxState& state,
-                                                      float scale_log2, float (&o_scale)[2]) {
+                                                      float scale_log2, float (&o_scale)[2],
+                                                      float lowest) {
   constexpr float kSlack = 8;
   // Of this thread's columns: the vote joins the threads, so that only a row max that grows takes
   // shuffles.
@@ -88,6 +89,7 @@ __device__ __forceinline__ bool online_softmax_masked(float (&s)[kCount], Softma
     for (int r = 0; r < 2; ++r) {
       const float before = state.row_max[r];
       state.row_max[r] = fmaxf(before, quad_max(max[r]));
+      if constexpr (kBounded) state.row_max[r] = fmaxf(state.row_max[r], lowest);
       o_scale[r] = ptx::exp2(before - state.offset(r));
       state.row_sum[r] *= o_scale[r];
     }
@@ -174,20 +176,21 @@ __device__ __forceinline__ bool online_softmax_unmasked(float (&s)[2 * kCount],
 }
 
 /// With a softcap, scores have bounds, so that the probabilities of a full tile may be computed
-/// before its sums are known. For which caps (in log2), and the row max of a row that has seen
-/// nothing yet:
-/// - bfloat16: probabilities stay within 2^−100 and 2⁶⁰ (max_tile_sum) of the row max to begin
-/// with,
-///   and no tile needs another one;
+/// before its sums are known, for caps up to this, in log2:
+/// - bfloat16: a row max is at least lowest_row_max, and no full tile needs another one;
 /// - float16, whose range takes a true row max: none is more than twice the cap above it, which
 ///   leaves finite what online_softmax_computed repairs.
 template <typename Element>
 constexpr float max_computed_cap_log2() {
-  return std::is_same_v<Element, __half> ? 59.0f : 80.0f;
+  return std::is_same_v<Element, __half> ? 59.0f : 95.0f;
 }
+/// Probabilities are at most 2⁹⁰ by it, so that 2³⁷ are left for the number of keys and for V. Of a
+/// row whose scores are all below it they are at least 2^−100, and 2²⁶ times smaller ones count.
 template <typename Element>
-__device__ __forceinline__ float first_row_max(float cap_log2) {
-  return std::is_same_v<Element, __half> ? -INFINITY : fmaxf(0, cap_log2 - 60);
+__device__ __forceinline__ float lowest_row_max(float cap_log2) {
+  const bool bounds =
+      !std::is_same_v<Element, __half> && cap_log2 <= max_computed_cap_log2<Element>();
+  return bounds ? cap_log2 - 90 : -INFINITY;
 }
 
 /// The probabilities s as the A operand of P V, and the row sums over this thread's columns.
