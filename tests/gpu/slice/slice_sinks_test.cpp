@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -84,51 +83,21 @@ TEST_P(SliceSinks, ScoresFarBeyondTheCap) {
 }
 
 /// Scores that rise along the keys, by 32: their first tiles are far below the caps, later ones are
-/// not, so that tiles of a row take different formulas.
-TEST_P(SliceSinks, ScoresThatLeaveTheCapsNearRangeLate) {
+/// not, so that tiles of a row take different formulas. And peaked ones: rows that see few keys have
+/// scores near either end of the cap alone. For caps on both sides of those up to which the row max
+/// of full tiles is that of the first tile.
+TEST_P(SliceSinks, ScoresThatComeNearTheCap) {
   constexpr std::int64_t kTokens = 2500;
-  for (const float softcap : {50.0F, 100.0F}) {
-    for (const std::string name : {"full", "causal", "causal_document"}) {
-      SCOPED_TRACE(name + ", softcap " + std::to_string(softcap));
-      Problem problem = gpu_problem(kTokens, 8, 2);
-      problem.softcap = softcap;
-      const Mask mask = small_mask(name, problem);
-      if (!caps()) return expect_refused(problem);
-      const Inputs inputs = make_inputs(problem, kInputSeed, InputStyle::rising, {{kTokens}});
-      const Outputs outputs = Outputs::for_problem(problem);
-      outputs.poison_forward();
-      outputs.poison_backward();
-      const auto plan = kernel_->plan(problem, mask);
-      plan->forward(outputs.forward_args(inputs));
-      plan->backward(outputs.backward_args(inputs));
-      gpu().synchronize();
-      expect_right(problem, mask, inputs, outputs);
-    }
-  }
-}
-
-/// Half of the keys at one end of the cap's range, half at the other: some rows see the lower end
-/// alone, others first the one and then the other, for caps on both sides of those within which
-/// bfloat16 needs no row max.
-TEST_P(SliceSinks, KeysAtBothEndsOfTheCap) {
-  constexpr std::int64_t kTokens = 600;
-  Problem problem = gpu_problem(kTokens, 4, 2);
-  if (!caps()) GTEST_SKIP() << "no softcap for these dimensions";
-  const std::int64_t dim = problem.head_dim;
-  problem.softmax_scale = 200.0F / static_cast<float>(dim);  // of q·k = ±dim
-  Inputs inputs = make_inputs(problem, kInputSeed);
-  const std::vector<BFloat16> q(static_cast<std::size_t>(kTokens * 4 * dim), BFloat16(1.0F));
-  gpu().copy(inputs.q.view().data, q.data(), inputs.q.bytes());
-  for (const bool rising : {false, true}) {
-    std::vector<BFloat16> k(static_cast<std::size_t>(kTokens * 2 * dim), BFloat16(1.0F));
-    const auto half = k.begin() + kTokens * dim;
-    std::fill(rising ? k.begin() : half, rising ? half : k.end(), BFloat16(-1.0F));
-    gpu().copy(inputs.k.view().data, k.data(), inputs.k.bytes());
-    for (const float softcap : {30.0F, 50.0F, 65.0F, 67.0F, 100.0F}) {
-      for (const std::string name : {"full", "causal", "sliding_window_causal"}) {
-        SCOPED_TRACE(name + ", softcap " + std::to_string(softcap) + (rising ? ", rising" : ""));
+  for (const InputStyle style : {InputStyle::rising, InputStyle::peaked}) {
+    for (const float softcap : {40.0F, 50.0F, 65.0F, 100.0F}) {
+      for (const std::string name : {"full", "causal", "causal_document"}) {
+        SCOPED_TRACE(name + ", softcap " + std::to_string(softcap) + ", " +
+                     std::string(to_string(style)));
+        Problem problem = gpu_problem(kTokens, 8, 2);
         problem.softcap = softcap;
         const Mask mask = small_mask(name, problem);
+        if (!caps()) return expect_refused(problem);
+        const Inputs inputs = make_inputs(problem, kInputSeed, style, {{kTokens}});
         const Outputs outputs = Outputs::for_problem(problem);
         outputs.poison_forward();
         outputs.poison_backward();
