@@ -83,9 +83,9 @@ TEST_P(SliceSinks, ScoresFarBeyondTheCap) {
 }
 
 /// Scores that rise along the keys, by 32: their first tiles are far below the caps, later ones are
-/// not, so that tiles of a row take different formulas. And peaked ones: rows that see few keys have
-/// scores near either end of the cap alone. For caps on both sides of those up to which the row max
-/// of full tiles is that of the first tile.
+/// not, so that tiles of a row take different formulas. And peaked ones: rows that see few keys
+/// have scores near either end of the cap alone. For caps on both sides of those up to which the
+/// row max of full tiles is that of the first tile.
 TEST_P(SliceSinks, ScoresThatComeNearTheCap) {
   constexpr std::int64_t kTokens = 2500;
   for (const InputStyle style : {InputStyle::rising, InputStyle::peaked}) {

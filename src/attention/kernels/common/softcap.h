@@ -3,9 +3,9 @@
 namespace longca {
 
 /// Scores c · tanh(scale · q·k / c) as our own kernels compute them, in the log2 domain of exp2:
-/// all factors that do not depend on the product q·k. With x = scale · q·k / c, tanh(x) is x times a
-/// polynomial of x² where |x| is small, and 1 − 2 / (1 + exp 2x) elsewhere. Polynomials are of the
-/// raw product's square, f₀ + f₁ · square + …, and have a reach: the largest such square.
+/// all factors that do not depend on the product q·k. With x = scale · q·k / c, tanh(x) is x times
+/// a polynomial of x² where |x| is small, and 1 − 2 / (1 + exp 2x) elsewhere. Polynomials are of
+/// the raw product's square, f₀ + f₁ · square + …, and have a reach: the largest such square.
 struct Softcap {
   /// |x| ≤ 0.2, as in models: their caps lie far above most scores.
   struct Near {
