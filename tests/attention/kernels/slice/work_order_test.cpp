@@ -83,6 +83,19 @@ TEST(SliceWorkOrder, CutForLessWhereFewRowsSeeManyKeys) {
   EXPECT_LT(lateness(last), 1.05);
 }
 
+TEST(SliceWorkOrder, ShortenTailsByHeadsWhoseRowsStayInL2) {
+  // All eight heads end soonest. Key tiles of causal blocks see other rows each, up to 4K of eight
+  // query heads, 32 MB a KV head, and L2 keeps four fifths of its size.
+  const auto heads_of = [](const char* name, std::int64_t cache_bytes) {
+    cost::Platform platform = cost::default_platform();
+    platform.device.cache_bytes = cache_bytes;
+    const BackwardWork work = {.platform = platform, .heads_q = 64, .heads_k = 8, .ctas = 132};
+    return make_transposed_lists(mask_of(name, 4096), kPack, work).section_heads;
+  };
+  EXPECT_EQ(heads_of("block_causal_document", std::int64_t{400} << 20), 8);
+  EXPECT_EQ(heads_of("block_causal_document", std::int64_t{50} << 20), 1);
+}
+
 TEST(SliceWorkOrder, CutNothingWhereCtasFinishTogether) {
   BackwardWork work = kWork;
   work.ctas = 32;
