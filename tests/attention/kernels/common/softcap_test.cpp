@@ -27,7 +27,7 @@ struct Case {
       : cap(0.25F * static_cast<float>(times * *rc::gen::inRange(1, 400))) {}
 
   float cap;
-  float scale = 0.05F * static_cast<float>(*rc::gen::inRange(1, 160));
+  float scale = 0.01F * static_cast<float>(*rc::gen::inRange(1, 800));
   Softcap softcap = make_softcap(cap, scale);
 
   double x(double product) const {
@@ -51,6 +51,8 @@ void expect_score(const Case& c, double product, const float (&score)[kTerms]) {
 RC_GTEST_PROP(Softcap, PolynomialsAreTheCappedScoreWithinTheirReach, ()) {
   const Case c;
   expect_score(c, product_within(c.softcap.near.reach), c.softcap.near.score);
+  // Of a large cap and a small scale the last factors leave float32's normal range.
+  RC_PRE(std::isnormal(c.softcap.middle.score[5]) && std::isnormal(c.softcap.middle.tanh[4]));
   const double product = product_within(c.softcap.middle.reach);
   expect_score(c, product, c.softcap.middle.score);
   const double over_x = 1 + product * product * evaluate(c.softcap.middle.tanh, product);

@@ -84,8 +84,8 @@ TEST(SliceWorkOrder, CutForLessWhereFewRowsSeeManyKeys) {
 }
 
 TEST(SliceWorkOrder, ShortenTailsByHeadsWhoseRowsStayInL2) {
-  // All eight heads end soonest. Key tiles of causal blocks see other rows each, up to 4K of eight
-  // query heads, 32 MB a KV head, and L2 keeps four fifths of its size.
+  // All eight heads end soonest. The longest item sees 128 query tiles, 8 MB a KV head, and L2
+  // keeps four fifths of its size: in 50 MB those of four heads, by which too little is gained.
   const auto heads_of = [](const char* name, std::int64_t cache_bytes) {
     cost::Platform platform = cost::default_platform();
     platform.device.cache_bytes = cache_bytes;
