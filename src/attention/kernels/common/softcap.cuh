@@ -9,6 +9,9 @@ namespace longca {
 
 enum class CapRange { near, middle, far };
 
+/// Products that are capped at a time: squares of more take too many registers.
+inline constexpr int kCapPart = 16;
+
 /// The squares of `kCount` products; returns the largest, or NaN.
 template <int kCount>
 __device__ __forceinline__ float square_products(const float* products, float (&squares)[kCount]) {
@@ -93,15 +96,14 @@ __device__ __forceinline__ void with_range(float largest_square, float near, con
 /// Products to capped scores in the log2 domain.
 template <int kCount>
 __device__ __forceinline__ void cap_scores(float* s, const Softcap& cap) {
-  constexpr int kPart = 16;  // squares of more would take too many registers
-  static_assert(kCount % kPart == 0);
+  static_assert(kCount % kCapPart == 0);
 #pragma unroll
-  for (int first = 0; first < kCount; first += kPart) {
-    float squares[kPart];
+  for (int first = 0; first < kCount; first += kCapPart) {
+    float squares[kCapPart];
     const float largest = square_products(s + first, squares);
     with_range(largest, cap.near.reach, cap, [&]<CapRange kRange>() {
 #pragma unroll
-      for (int i = 0; i < kPart; ++i) {
+      for (int i = 0; i < kCapPart; ++i) {
         s[first + i] = capped_score<kRange>(s[first + i], squares[i], cap, 0);
       }
     });

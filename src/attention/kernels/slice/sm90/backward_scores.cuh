@@ -134,14 +134,13 @@ struct BackwardScores {
     const float* lse_log2 = shared.terms[stage][0] + lane % 4 * 2;
     const Softcap& cap = args.params.softcap;
     // ptxas orders a block by itself: of all 32 it takes each step before the next one, and spills.
-    constexpr int kPart = 16;
 #pragma unroll
-    for (int first = 0; first < 32; first += kPart) {
-      float squares[kPart];
+    for (int first = 0; first < 32; first += kCapPart) {
+      float squares[kCapPart];
       const float largest = square_products(s + first, squares);
       with_range(largest, cap.brief.reach, cap, [&]<CapRange kRange>() {
 #pragma unroll
-        for (int i = 0; i < kPart; i += 2) {
+        for (int i = 0; i < kCapPart; i += 2) {
           float* pair = s + first + i;
           const float2 of_rows = *reinterpret_cast<const float2*>(lse_log2 + (first + i) / 4 * 8);
           const ScoreAndSlope low =

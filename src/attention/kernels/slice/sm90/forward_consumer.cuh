@@ -159,7 +159,7 @@ struct ForwardConsumer {
 
   /// The parts in which probabilities of a full tile with a softcap are computed: a part's
   /// polynomials run beside the exponentials of the part before.
-  static constexpr int kPart = 16;
+  static constexpr int kPart = kCapPart;
   static constexpr int kParts = kStepKeys / 2 / kPart;
   __device__ __forceinline__ void exponentiate_part(int part) {
 #pragma unroll
