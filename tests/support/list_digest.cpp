@@ -55,13 +55,14 @@ void digest(Digest& out, const TileLists& lists) {
 }
 
 void digest(Digest& out, const TransposedLists& lists) {
-  const auto& [pack, list_heads, of_blocks, tiles_per_list, tiles, segments, patterns, split_keys,
-               items_per_order, order, prior_parts, section_heads, end_cycles, chunk_items,
-               region_visits, region_order] =
+  const auto& [pack, list_heads, of_blocks, tells_halves, tiles_per_list, tiles, segments, patterns,
+               split_keys, items_per_order, order, prior_parts, section_heads, end_cycles,
+               chunk_items, region_visits, region_order] =
       lists;  // what they are estimated to take is not part of the lists
   out.add(pack, list_heads, of_blocks, tiles_per_list, tiles, segments, patterns, split_keys,
           items_per_order, order, section_heads, region_visits, region_order);
   if (!prior_parts.empty()) out.add(prior_parts);
+  if (tells_halves) out.add(tells_halves);
 }
 
 }  // namespace longca::slice

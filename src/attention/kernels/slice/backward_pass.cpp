@@ -5,6 +5,7 @@
 
 #include "attention/kernels/common/mma/plan_tools.h"
 #include "attention/kernels/slice/planner/pack.h"
+#include "attention/kernels/slice/sm90/launch.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "cost/platform.h"
@@ -46,7 +47,14 @@ StoreMode dkv_mode(const BackwardArgs& args) {
   return args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
 }
 
-BackwardWork work_of(const Problem& problem, SlicePath path) {
+/// Whether the kernel takes lists that tell halves, and the mask has many query tiles that see one
+/// half of a key tile's keys.
+bool tells_halves(const Problem& problem, const Mask& mask, SlicePath path) {
+  return path != SlicePath::sm80 && sm90::instance_dim(dims_of(problem)) == 128 &&
+         problem.softcap == 0 && mask.blocks() != nullptr;
+}
+
+BackwardWork work_of(const Problem& problem, const Mask& mask, SlicePath path) {
   const cost::Platform& platform = cost::platform_of_card(gpu().properties().name);
   const DimPair dims = dims_of(problem);
   return {.platform = platform,
@@ -57,7 +65,8 @@ BackwardWork work_of(const Problem& problem, SlicePath path) {
           .tile_keys = backward_tile_keys(dims),
           .ordered = problem.deterministic,
           // The sm80 kernel adds dK and dV of split key tiles in any order.
-          .has_chunks = path != SlicePath::sm80 || !problem.deterministic};
+          .has_chunks = path != SlicePath::sm80 || !problem.deterministic,
+          .tells_halves = tells_halves(problem, mask, path)};
 }
 
 }  // namespace
@@ -65,7 +74,7 @@ BackwardWork work_of(const Problem& problem, SlicePath path) {
 BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath path)
     : problem_(problem),
       path_(path),
-      lists_(mask, pack_of(problem, mask, path), work_of(problem, path)),
+      lists_(mask, pack_of(problem, mask, path), work_of(problem, mask, path)),
       scratch_(gpu().memory(), workspace_bytes(params(), dims_of(problem), path) +
                                    rows_bytes(params(), dims_of(problem), path)) {}
 

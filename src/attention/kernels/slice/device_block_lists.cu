@@ -59,6 +59,7 @@ struct TransposedTileArgs {
   int block_sub_tiles;
   int sub_tiles;
   int tile_tokens;
+  int window_blocks;
 
   __device__ TransposedBlockTile tile(int i) const {
     const std::int64_t first = std::int64_t{i / tiles_per_list} * bits.rows;
@@ -69,7 +70,8 @@ struct TransposedTileArgs {
     return {{row(sub_tile), sub_tile + 1 < sub_tiles ? row(sub_tile + 1) : nullptr},
             bits.row_words,
             q_bounds,
-            tile_tokens};
+            tile_tokens,
+            window_blocks};
   }
 };
 
@@ -122,7 +124,7 @@ DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
                                                    const BackwardWork& work) {
   Device& gpu = Device::get(DeviceKind::cuda);
   const auto stream = static_cast<cudaStream_t>(gpu.stream());
-  const TransposedBlockPlan plan = transposed_block_plan(mask, pack);
+  const TransposedBlockPlan plan = transposed_block_plan(mask, pack, work);
   if (plan.tiles() == 0) return {place_transposed_block_tiles(plan, work, {}).lists, {}};
   const BlockMap& map = BlockMap::of(mask);
   const OwnedBlockBits seen = transposed_bits(map, gpu.stream());
@@ -132,7 +134,8 @@ DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
                                    static_cast<int>(plan.tiles()),
                                    plan.block_sub_tiles,
                                    plan.sub_tiles(),
-                                   kBackwardRows / pack};
+                                   kBackwardRows / pack,
+                                   plan.window_blocks};
   const auto blocks = static_cast<unsigned>((plan.tiles() + kThreads - 1) / kThreads);
   std::vector<TransposedBlockCounts> counts(static_cast<std::size_t>(plan.tiles()));
   const Buffer device_counts(

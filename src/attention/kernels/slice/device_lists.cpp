@@ -76,6 +76,7 @@ void UploadedTransposedLists::upload(const TransposedLists& lists) {
   shape_.items_per_order = static_cast<int>(lists.items_per_order);
   shape_.split_tiles = static_cast<int>(lists.split_keys.size());
   shape_.section_heads = lists.section_heads;
+  shape_.tells_halves = lists.tells_halves;
   shape_.counts_visits = !lists.region_visits.empty();
   ArrayUpload upload;
   tiles_ = upload.add(lists.tiles);

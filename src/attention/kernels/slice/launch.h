@@ -72,6 +72,7 @@ struct DeviceTransposedLists {
   const WorkItem* order = nullptr;
   const std::int32_t* prior_parts = nullptr;
   const KeyRange* split_keys = nullptr;
+  bool tells_halves = false;
   bool counts_visits = false;                   ///< whether there are regions
   const std::int32_t* region_visits = nullptr;  ///< [⌈query tiles / kRegionTiles⌉]
   const std::int32_t* region_order = nullptr;   ///< likewise

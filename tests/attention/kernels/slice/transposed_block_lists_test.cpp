@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,7 @@ std::vector<std::uint32_t> transposed_bits_of(const BlockLists& blocks, int word
 
 /// The lists as the GPU makes them, by the same code.
 TransposedLists lists_from_bits(const Mask& mask, int pack, const BackwardWork& work) {
-  const TransposedBlockPlan plan = transposed_block_plan(mask, pack);
+  const TransposedBlockPlan plan = transposed_block_plan(mask, pack, work);
   const BlockLists& blocks = *mask.blocks();
   const std::vector<std::uint32_t> bits = transposed_bits_of(blocks, plan.words);
   const std::vector<std::int32_t> q_bounds(blocks.q_bounds.begin(), blocks.q_bounds.end());
@@ -43,7 +44,8 @@ TransposedLists lists_from_bits(const Mask& mask, int pack, const BackwardWork& 
     return TransposedBlockTile{{row(half), half + 1 < plan.sub_tiles() ? row(half + 1) : nullptr},
                                plan.words,
                                q_bounds.data(),
-                               kBackwardRows / pack};
+                               kBackwardRows / pack,
+                               plan.window_blocks};
   };
   std::vector<TransposedBlockCounts> counts;
   for (std::int64_t i = 0; i < plan.tiles(); ++i) {
@@ -67,10 +69,11 @@ std::array<std::uint64_t, kTileKeys> words_of(const TransposedLists& lists,
   const std::uint64_t none = rows >= kBackwardRows ? 0 : ~((std::uint64_t{1} << rows) - 1);
   std::array<std::uint64_t, kTileKeys> words{};
   for (int key = 0; key < kTileKeys; ++key) {
+    if ((seen_halves(segment.pattern) >> (key / kSubTileKeys) & 1) == 0) continue;
     const std::uint64_t seen =
-        segment.pattern == kFull
-            ? ~std::uint64_t{0}
-            : lists.patterns[static_cast<std::size_t>(segment.pattern * kTileKeys + key)];
+        segment.pattern < 0 ? ~std::uint64_t{0}
+                            : lists.patterns[static_cast<std::size_t>(
+                                  pattern_index(segment.pattern) * kTileKeys + key)];
     words[static_cast<std::size_t>(key)] = seen == 0 ? 0 : seen | none;
   }
   return words;
@@ -90,11 +93,38 @@ Visits visits_of(const TransposedLists& lists, const KeyTile& tile, std::int64_t
   return visits;
 }
 
-RC_GTEST_PROP(SliceTransposedBlockLists, AreThoseOfTheHost, ()) {
+/// Whether the kernel finds the segments of each item: it takes those from the first one on that
+/// begins below the item's end, up to one that lies outside.
+bool items_find_segments(const TransposedLists& lists) {
+  for (std::int64_t list = 0; list < lists.list_heads; ++list) {
+    for (const WorkItem& item : lists.order) {
+      const auto place = static_cast<std::size_t>(list * lists.tiles_per_list + item.tile);
+      bool begun = false;
+      bool ended = false;
+      for (const QuerySegment& segment : lists.segments_of(lists.tiles[place])) {
+        begun |= segment.q_tile < item.q_end;
+        const bool inside = std::max(segment.q_tile, item.q_begin) <
+                            std::min(segment.q_tile + segment.count, item.q_end);
+        if (begun && !inside) ended = true;
+        if (inside && (!begun || ended)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// A mask of uniform blocks, and a pack for which its lists can be made from bits.
+struct DrawnMask {
+  std::int64_t q_tokens;
+  Mask mask;
+  int pack;
+  BackwardWork work;
+};
+DrawnMask draw_mask() {
   const auto block = *rc::gen::element<std::int64_t>(64, 128, 192);
   const auto q_tokens = *rc::gen::inRange<std::int64_t>(1, 3000);
   const std::int64_t k_tokens = block * *rc::gen::inRange<std::int64_t>(1, 9);
-  const Mask mask = Mask::from_blocks(
+  Mask mask = Mask::from_blocks(
       q_tokens, k_tokens, {{0, q_tokens, 0, k_tokens, MaskSliceType::full}},
       draw_blocks({.q_bounds = uniform_bounds(q_tokens, *rc::gen::element<std::int64_t>(64, 128)),
                    .k_bounds = uniform_bounds(k_tokens, block),
@@ -107,6 +137,11 @@ RC_GTEST_PROP(SliceTransposedBlockLists, AreThoseOfTheHost, ()) {
   work.heads_k = mask.heads();
   work.heads_q = mask.heads() * pack * *rc::gen::inRange(1, 3);
   work.chunk_visits = *rc::gen::element(8, 512);
+  return {q_tokens, std::move(mask), pack, work};
+}
+
+RC_GTEST_PROP(SliceTransposedBlockLists, AreThoseOfTheHost, ()) {
+  const auto [q_tokens, mask, pack, work] = draw_mask();
   const TransposedLists host = make_transposed_lists(mask, pack, work);
   const TransposedLists made = lists_from_bits(mask, pack, work);
   RC_ASSERT(made.pack == host.pack);
@@ -133,6 +168,49 @@ RC_GTEST_PROP(SliceTransposedBlockLists, AreThoseOfTheHost, ()) {
   }
   RC_ASSERT(made.split_keys.size() == host.split_keys.size());
   RC_ASSERT(made.section_heads == host.section_heads);
+}
+
+RC_GTEST_PROP(SliceTransposedBlockLists, ThatTellHalvesVisitTheSame, ()) {
+  auto [q_tokens, mask, pack, work] = draw_mask();
+  const TransposedLists plain = lists_from_bits(mask, pack, work);
+  work.tells_halves = true;
+  const TransposedLists host = make_transposed_lists(mask, pack, work);
+  const TransposedLists made = lists_from_bits(mask, pack, work);
+  for (const TransposedLists* lists : {&host, &made}) {
+    RC_ASSERT(lists->tells_halves);
+    for (std::size_t i = 0; i < plain.tiles.size(); ++i) {
+      Visits visits = visits_of(*lists, lists->tiles[i], q_tokens);
+      std::ranges::stable_sort(visits, std::greater<>{}, &Visits::value_type::first);
+      RC_ASSERT(visits == visits_of(plain, plain.tiles[i], q_tokens));
+      RC_ASSERT(lists->tiles[i].q_tiles == plain.tiles[i].q_tiles);
+      RC_ASSERT(lists->tiles[i].q_begin == plain.tiles[i].q_begin);
+      RC_ASSERT(lists->tiles[i].q_end == plain.tiles[i].q_end);
+    }
+    RC_ASSERT(lists->order.size() == plain.order.size());
+    RC_ASSERT(items_find_segments(*lists));
+  }
+}
+
+TEST(SliceTransposedBlockLists, TakeHalvesInTurn) {
+  // Query blocks 0 to 5 keep, of two key blocks: both, the first, the first, the second, the
+  // second, both.
+  BlockLists blocks;
+  blocks.q_bounds = uniform_bounds(384, 64);
+  blocks.k_bounds = uniform_bounds(128, 64);
+  blocks.offsets = {0, 2, 3, 4, 5, 6, 8};
+  blocks.indices = {0, 1, 0, 0, 1, 1, 0, 1};
+  const Mask mask =
+      Mask::from_blocks(384, 128, {{0, 384, 0, 128, MaskSliceType::full}}, std::move(blocks));
+  const TransposedLists lists = lists_from_bits(mask, 1, {.tells_halves = true});
+  std::vector<std::pair<std::int32_t, std::int32_t>> tiles;
+  for (const QuerySegment& segment : lists.segments) {
+    EXPECT_EQ(segment.count, 1);
+    tiles.emplace_back(segment.q_tile, segment.pattern);
+  }
+  const std::vector<std::pair<std::int32_t, std::int32_t>> expected = {
+      {5, kFull},      {0, kFull},       {2, kFirstHalf},
+      {4, kSecondHalf}, {1, kFirstHalf}, {3, kSecondHalf}};
+  EXPECT_EQ(tiles, expected);
 }
 
 TEST(SliceTransposedBlockLists, JoinBlocksBesideEachOther) {

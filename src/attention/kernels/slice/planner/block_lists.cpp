@@ -93,9 +93,28 @@ BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCou
   return placed;
 }
 
-TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack) {
+namespace {
+
+/// TransposedBlockPlan::window_blocks: 1, so that blocks stay in order, where they are not equal.
+int window_blocks(const Mask& mask, int pack, const BackwardWork& work) {
+  const std::int64_t size = uniform_size(mask.blocks()->q_bounds);
+  const std::int64_t tile_tokens = kBackwardRows / pack;
+  if (size == 0 || size % tile_tokens != 0) return 1;
+  // Chunks have so many query tiles, or a multiple (make_items).
+  const std::int64_t head_blocks = work.heads_q / work.heads_k / pack;
+  const std::int64_t chunk = std::max<std::int64_t>(1, work.chunk_visits / head_blocks / 2);
+  int window = 32;
+  while (window > 1 && chunk % (window * (size / tile_tokens)) != 0) window /= 2;
+  return window;
+}
+
+}  // namespace
+
+TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack, const BackwardWork& work) {
   const BlockPlan forward = block_plan(mask, pack);
   TransposedBlockPlan plan;
+  plan.tells_halves = work.tells_halves;
+  if (work.tells_halves) plan.window_blocks = window_blocks(mask, pack, work);
   plan.pack = pack;
   plan.lists = forward.lists;
   plan.tokens_k = mask.k_tokens();
@@ -113,6 +132,7 @@ TransposedBlockTiles place_transposed_block_tiles(const TransposedBlockPlan& pla
   lists.pack = plan.pack;
   lists.list_heads = plan.lists;
   lists.of_blocks = true;
+  lists.tells_halves = plan.tells_halves;
   lists.tiles_per_list = plan.tiles_per_list();
   lists.patterns.assign(std::size_t{2} * kTileKeys, 0);
   std::fill_n(lists.patterns.begin() + kFirstSubTile * kTileKeys, kSubTileKeys, ~std::uint64_t{0});

@@ -50,12 +50,16 @@ struct TransposedBlockPlan {
   std::int64_t tokens_k = 0;
   int block_sub_tiles = 1;
   int words = 0;  ///< per row of bits: a row is a key block, a bit a query block
+  bool tells_halves = false;
+  /// If tells_halves, in how many query blocks at a time those that see the first half and the
+  /// second one come in turn: a divisor of 32; chunks have whole windows.
+  int window_blocks = 0;
 
   int sub_tiles() const { return static_cast<int>(tokens_k / kSubTileKeys); }
   int tiles_per_list() const { return (sub_tiles() + 1) / 2; }
   std::int64_t tiles() const { return std::int64_t{lists} * tiles_per_list(); }
 };
-TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack);
+TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack, const BackwardWork& work);
 
 /// Key tiles and their order, from the counts of all tiles, list by list. `segments` stays empty:
 /// walk_transposed_block_tile writes what it would hold, from segments_begin on.

@@ -158,6 +158,8 @@ struct TransposedBlockTile {
   int words;                     ///< per row of bits
   const std::int32_t* q_bounds;  ///< tokens; all but the last are multiples of tile_tokens
   int tile_tokens;               ///< of a query tile
+  /// TransposedBlockPlan::window_blocks.
+  int window_blocks = 0;
 };
 
 /// The length of a TransposedBlockTile's list, and what the work order needs.
@@ -171,11 +173,71 @@ struct TransposedBlockCounts {
 inline constexpr std::int32_t kFirstSubTile = 0;
 inline constexpr std::int32_t kSecondSubTile = 1;
 
-/// Calls `write` with every segment, the last query tiles first.
+namespace block_tile {
+
+/// Writes the segments of one window of query blocks, a word of bits each: first what sees all keys,
+/// then blocks that see the first half and the second one in turn, so that the kernel's warpgroups,
+/// each with the keys of a half, are at work at a time.
+template <typename Write>
+struct WindowWriter {
+  const TransposedBlockTile& tile;
+  Write& write;
+  TransposedBlockCounts& counts;
+
+  /// Blocks [begin, end).
+  LONGCA_SLICE_HOST_DEVICE void add(int begin, int end, std::int32_t pattern) const {
+    const std::int32_t first = tile.q_bounds[begin] / tile.tile_tokens;
+    const std::int32_t count =
+        (tile.q_bounds[end] + tile.tile_tokens - 1) / tile.tile_tokens - first;
+    write(QuerySegment{first, count, pattern, 0});
+    if (counts.segments == 0 || first + count > counts.q_end) counts.q_end = first + count;
+    if (counts.segments == 0 || first < counts.q_begin) counts.q_begin = first;
+    ++counts.segments;
+    counts.q_tiles += count;
+  }
+  /// Takes the last block of `blocks`, bits from block `base` on.
+  LONGCA_SLICE_HOST_DEVICE void add_last(int base, std::uint32_t& blocks,
+                                         std::int32_t pattern) const {
+    if (blocks == 0) return;
+    const int bit = highest_bit(blocks);
+    blocks &= ~(std::uint32_t{1} << bit);
+    add(base + bit, base + bit + 1, pattern);
+  }
+  LONGCA_SLICE_HOST_DEVICE void add_window(int base, std::uint32_t first,
+                                           std::uint32_t second) const {
+    for (std::uint32_t both = first & second; both != 0;) {
+      const int end = highest_bit(both) + 1;
+      int begin = end;
+      while (begin > 0 && (both >> (begin - 1) & 1) != 0) both &= ~(std::uint32_t{1} << --begin);
+      add(base + begin, base + end, kFull);
+    }
+    std::uint32_t alone[2] = {first & ~second, second & ~first};
+    while ((alone[0] | alone[1]) != 0) {
+      add_last(base, alone[0], kFirstHalf);
+      add_last(base, alone[1], kSecondHalf);
+    }
+  }
+};
+
+}  // namespace block_tile
+
+/// Calls `write` with every segment, the last query tiles first, or window by window.
 template <typename Write>
 LONGCA_SLICE_HOST_DEVICE inline TransposedBlockCounts walk_transposed_block_tile(
     const TransposedBlockTile& tile, Write write) {
   TransposedBlockCounts counts = {0, 0, 0, 0};
+  if (tile.window_blocks > 0) {
+    const block_tile::WindowWriter<Write> writer{tile, write, counts};
+    const std::uint32_t window = ~std::uint32_t{0} >> (32 - tile.window_blocks);
+    for (int w = tile.words - 1; w >= 0; --w) {
+      const std::uint32_t a = tile.seen[0][w];
+      const std::uint32_t b = tile.seen[1] != nullptr ? tile.seen[1][w] : 0;
+      for (int shift = 32 - tile.window_blocks; shift >= 0; shift -= tile.window_blocks) {
+        writer.add_window(32 * w + shift, a >> shift & window, b >> shift & window);
+      }
+    }
+    return counts;
+  }
   int kind = 0;  // of the current run: 1 the first sub-tile is seen, 2 the second, 3 both
   int begin = 0, end = 0;
   const auto finish_run = [&] {

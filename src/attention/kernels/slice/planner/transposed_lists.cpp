@@ -319,6 +319,33 @@ void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, int tile_
   pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.write_segments(i); });
 }
 
+/// Says of each pattern which half of the keys it shows, if it is one.
+void tell_halves(TransposedLists& lists) {
+  constexpr int kHalf = kTileKeys / 2;
+  const auto patterns = static_cast<std::int64_t>(lists.patterns.size()) / kTileKeys;
+  LONGCA_CHECK(patterns < 1 << kSeenHalfShift, "{} patterns: the limit is {}", patterns,
+               1 << kSeenHalfShift);
+  std::vector<std::int32_t> told;
+  told.reserve(static_cast<std::size_t>(patterns));
+  for (std::int32_t i = 0; i < patterns; ++i) {
+    const std::span words =
+        std::span(lists.patterns).subspan(static_cast<std::size_t>(i) * kTileKeys, kTileKeys);
+    const auto all = [&](int half, std::uint64_t word) {
+      return std::ranges::all_of(words.subspan(static_cast<std::size_t>(half) * kHalf, kHalf),
+                                 [&](std::uint64_t seen) { return seen == word; });
+    };
+    std::int32_t pattern = i;
+    for (int half = 0; half < 2; ++half) {
+      if (!all(1 - half, 0)) continue;
+      pattern = all(half, ~std::uint64_t{0}) ? kFirstHalf - half : i | (half + 1) << kSeenHalfShift;
+    }
+    told.push_back(pattern);
+  }
+  for (QuerySegment& segment : lists.segments) {
+    if (segment.pattern >= 0) segment.pattern = told[static_cast<std::size_t>(segment.pattern)];
+  }
+}
+
 }  // namespace
 
 TransposedLists make_transposed_lists(const Mask& mask, int pack, const BackwardWork& work) {
@@ -329,6 +356,8 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
                "{} block lists for {} KV heads", mask.heads(), work.heads_k);
   LONGCA_CHECK(work.tile_keys == kSubTileKeys || work.tile_keys == kTileKeys,
                "key tiles of {} keys", work.tile_keys);
+  LONGCA_CHECK(!work.tells_halves || work.tile_keys == kTileKeys, "halves of {} keys",
+               work.tile_keys);
   TransposedLists lists;
   lists.pack = pack;
   lists.list_heads = mask.heads();
@@ -342,6 +371,8 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
         std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
     add_key_tiles(std::span(&view, 1), bounds, work.tile_keys, lists);
   }
+  lists.tells_halves = work.tells_halves;
+  if (work.tells_halves) tell_halves(lists);
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);
   order_writes(mask.q_tokens(), work, lists);

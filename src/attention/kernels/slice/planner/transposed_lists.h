@@ -35,11 +35,29 @@ inline std::int64_t backward_chunk_visits(const cost::Platform& platform, const 
 /// Query tiles per region, whose visits are counted together (TransposedLists::region_visits).
 inline constexpr int kRegionTiles = 16;
 
+/// QuerySegment::pattern where lists tell halves (BackwardWork::tells_halves): every row sees all of
+/// one half of a tile's 128 keys and none of the other.
+inline constexpr std::int32_t kFirstHalf = -3;
+inline constexpr std::int32_t kSecondHalf = -4;
+/// From this bit on, a pattern that shows keys of one half only says which: 1 or 2.
+inline constexpr int kSeenHalfShift = 28;
+
+/// Which halves of a key tile's keys the rows of `pattern` see, 1 for the first, 2 for the second;
+/// both where the lists do not tell. And the index of the pattern, if it is one.
+constexpr int seen_halves(std::int32_t pattern) {
+  if (pattern <= kFirstHalf) return kFirstHalf + 1 - pattern;
+  return pattern > 0 && pattern >> kSeenHalfShift != 0 ? pattern >> kSeenHalfShift : 3;
+}
+constexpr std::int32_t pattern_index(std::int32_t pattern) {
+  return pattern & ((1 << kSeenHalfShift) - 1);
+}
+
 /// Query tiles [q_tile, q_tile + count) of a head block, visited from the last to the first.
 struct alignas(16) QuerySegment {
   std::int32_t q_tile = 0;
   std::int32_t count = 0;
-  /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128), the same for all of them.
+  /// kFull, or i for TransposedLists::patterns[i · 128 … (i + 1) · 128), the same for all of them;
+  /// if tells_halves also kFirstHalf, kSecondHalf, or i with the half that it shows.
   std::int32_t pattern = kFull;
   /// How many items add to dQ of these query tiles before this one; 0 unless ordered.
   std::int32_t prior_adds = 0;
@@ -48,7 +66,9 @@ struct alignas(16) QuerySegment {
 /// Keys [k_begin, k_end) and the query tiles that see one of these keys.
 struct KeyTile {
   std::int32_t k_begin = 0, k_end = 0;  ///< BackwardWork::tile_keys at most; no pattern has others
-  std::int32_t segments_begin = 0, segments = 0;  ///< the last query tiles first
+  /// The last query tiles first; but where block lists tell halves, those of a window of query
+  /// tiles, which no chunk cuts, are in the order of block_tile.h.
+  std::int32_t segments_begin = 0, segments = 0;
   std::int32_t q_tiles = 0;                       ///< in all segments
   std::int32_t q_begin = 0, q_end = 0;            ///< range of query tiles that contains these
   std::int32_t reserved = 0;
@@ -75,6 +95,7 @@ struct TransposedLists {
   /// of H uses h · list_heads / H.
   std::int64_t list_heads = 1;
   bool of_blocks = false;           ///< the mask has block lists
+  bool tells_halves = false;        ///< BackwardWork::tells_halves
   std::int64_t tiles_per_list = 0;  ///< tiles[l · tiles_per_list + i] is tile i of list l
   std::vector<KeyTile> tiles;
   std::vector<QuerySegment> segments;
@@ -125,6 +146,9 @@ struct BackwardWork {
   /// prior_adds, and items of split key tiles prior_parts.
   bool ordered = false;
   bool has_chunks = true;  ///< whether long key tiles are split into chunks (make_items)
+  /// Whether patterns say which half of the keys they show: of key tiles of 128, for a kernel whose
+  /// warpgroups then visit different query tiles.
+  bool tells_halves = false;
 };
 
 /// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P

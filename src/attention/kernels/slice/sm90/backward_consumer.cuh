@@ -22,6 +22,9 @@ struct BackwardConsumer : BackwardScores<Shape> {
   ptx::PipelineState<Shape::kStages> pipe{};
   ptx::PipelineState<2> ds_pipe{};
   ptx::PipelineState<Shape::kDqBuffers> dq_pipe{};
+  /// If kHalves, in place of dq_pipe's phase, bit b is that of buffer b: tiles of one half all go
+  /// through the buffer of its warpgroup.
+  std::uint32_t dq_phases = 0;
   std::uint32_t keys_phase = 0;
 
   /// sum += a · rows: dV += Pᵀ dO or dK += dSᵀ Q, with a [64 keys, 64 rows] in registers.
@@ -36,13 +39,13 @@ struct BackwardConsumer : BackwardScores<Shape> {
 
   /// dq = dS K: [64 rows, this warpgroup's half of the dimensions], over all 128 keys. `ds` is dSᵀ,
   /// an MN-major A.
-  __device__ __forceinline__ void multiply_dq(float (&dq)[kDqCount],
-                                              const unsigned char* ds) const {
+  __device__ __forceinline__ void multiply_dq(float (&dq)[kDqCount], const unsigned char* ds,
+                                              const unsigned char* keys) const {
     using ptx::Major;
     const int column = group * (kDim / 2);
     const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(ds), 0);
     const std::uint64_t b = ptx::smem_descriptor(
-        ptx::shared_address(shared.k[0]) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
+        ptx::shared_address(keys) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
         Shape::kKeyColumnBytes);
     ptx::wgmma_ss<T, Major::mn, Major::mn, false>(dq, a, b);
 #pragma unroll
@@ -54,7 +57,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
 
   /// Hands dQ to a BackwardDqAccumulator through shared memory, in the layout of dq_accum.
   __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile) {
-    ptx::mbarrier_wait(&shared.dq_empty[dq_pipe.index], dq_pipe.phase ^ 1);
+    wait_dq_empty(dq_pipe.index);
     float* staged = shared.dq[dq_pipe.index][group * 4 + warp];
 #pragma unroll
     for (int i = 0; i < kDqCount; i += 4) {
@@ -68,16 +71,22 @@ struct BackwardConsumer : BackwardScores<Shape> {
     if (group == 0 && warp == 0 && lane == 0) shared.dq_tile[dq_pipe.index] = tile;
     __syncwarp();
     arrive(shared.dq_full[dq_pipe.index]);
+    if constexpr (Shape::kHalves) dq_phases ^= 1U << dq_pipe.index;
     dq_pipe.advance();
+  }
+  __device__ __forceinline__ void wait_dq_empty(int buffer) const {
+    const std::uint32_t phase = Shape::kHalves ? dq_phases >> buffer & 1 : dq_pipe.phase;
+    ptx::mbarrier_wait(&shared.dq_empty[buffer], phase ^ 1);
   }
   __device__ __forceinline__ void stop_dq_warps() {
     for (int i = 0; i < Shape::kDqBuffers; ++i) {
-      ptx::mbarrier_wait(&shared.dq_empty[dq_pipe.index], dq_pipe.phase ^ 1);
+      wait_dq_empty(dq_pipe.index);
       signal_dq_full({-1, 0, 0});
     }
   }
 
   __device__ __forceinline__ void run() {
+    if constexpr (Shape::kHalves) this->keep_place();
     const BackwardEpilogue<Shape> epilogue{args, shared, group, warp, lane};
     for (;;) {
       ptx::mbarrier_wait(&shared.keys_full[0], keys_phase);
@@ -88,10 +97,24 @@ struct BackwardConsumer : BackwardScores<Shape> {
       float dv[kDim / 2];
 #pragma unroll
       for (int i = 0; i < kDim / 2; ++i) dk[i] = dv[i] = 0;
-      if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
-      epilogue.write(work, dk, dv);
-      // Orders the epilogue's accesses to shared.v before the TMA load of the next V (async proxy).
-      if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();
+      const auto write = [&](const KeyTileWork& done) {
+        epilogue.write(done, dk, dv);
+        // Orders the epilogue's accesses to shared.v before the TMA load of the next V (async
+        // proxy).
+        if (epilogue.uses_shared(done)) ptx::fence_proxy_async_shared();
+      };
+      if constexpr (Shape::kHalves) {
+        for (int left = work.q_tiles; left > 0;) {
+          left = walk_halves(left, dk, dv);
+          if (left > 0) left = walk(left, dk, dv);
+        }
+        // Read again: through the loops it would take registers.
+        const KeyTileWork done = shared.work[0];
+        write(done);
+      } else {
+        if (work.q_tiles > 0) walk(work.q_tiles, dk, dv);
+        write(work);
+      }
       __syncwarp();
       arrive(shared.keys_empty[0]);
     }
@@ -104,22 +127,25 @@ struct BackwardConsumer : BackwardScores<Shape> {
     add_dq(dq, tile);
   }
 
-  /// Adds `count` ≥ 1 query tiles to dK and dV. Software pipeline over tiles i: dPᵀ(i) runs beside
-  /// the exponentials, dV(i) beside dSᵀ(i), and dK(i), Sᵀ(i + 1) and dQ(i − 1) are issued in that
-  /// order.
-  __device__ __forceinline__ void walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
+  /// Adds `count` ≥ 1 query tiles to dK and dV, or those before one that sees but one half of the
+  /// keys; returns how many are left. Software pipeline over tiles i: dPᵀ(i) runs beside the
+  /// exponentials, dV(i) beside dSᵀ(i), and dK(i), Sᵀ(i + 1) and dQ(i − 1) are issued in that order.
+  __device__ __forceinline__ int walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
     // At 128 dimensions dK and dV take 128 of a thread's 240 registers, s and dp or dq 64.
-    this->keep_place();
+    if constexpr (!Shape::kHalves) this->keep_place();
+    const int from = descriptor_base();
     const float scale_log2 = this->scale_log2();
     float s[32];
     ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
     ptx::warpgroup_arrive();
-    this->template multiply_rows<kDim>(s, shared.k[0], shared.q[pipe.index]);
+    this->template multiply_rows<kDim>(s, shared.k[0] + from, shared.q[pipe.index] + from);
     ptx::warpgroup_commit_group();
     ptx::warpgroup_wait_group<0>();
     ptx::warpgroup_fence_operand(s);
     RowTile before{-1, 0, 0};
-    for (int left = count; left > 0; --left) {
+    int left = count;
+    bool sees_all = true;  // the tile
+    for (; left > 0 && sees_all; --left) {
       const int stage = pipe.index;
       const RowTile tile = shared.tile[stage];
       // s holds Sᵀ. Pᵀ = exp2(Sᵀ · scale − LSE) beside dPᵀ = V dOᵀ.
@@ -127,7 +153,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       if constexpr (!Shape::kCapped) this->load_terms(lse_log2, shared.terms[stage][0]);
       float dp[32];
       ptx::warpgroup_arrive();
-      this->template multiply_rows<kDim>(dp, shared.v[0], shared.dout[stage]);
+      this->template multiply_rows<kDim>(dp, shared.v[0] + from, shared.dout[stage] + from);
       ptx::warpgroup_commit_group();
       std::uint32_t p[16];
       if constexpr (Shape::kCapped) {
@@ -145,19 +171,11 @@ struct BackwardConsumer : BackwardScores<Shape> {
 
       // dSᵀ = Pᵀ ∘ (dPᵀ − delta) beside dV += Pᵀ dO.
       ptx::warpgroup_arrive();
-      add_product(dv, p, shared.dout[stage]);
+      add_product(dv, p, shared.dout[stage] + from);
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<1>();
       ptx::warpgroup_fence_operand(dp);
-      const float* delta = shared.terms[stage][1] + lane % 4 * 2;
-#pragma unroll
-      for (int i = 0; i < 32; i += 4) {
-        const float2 of_rows = *reinterpret_cast<const float2*>(delta + i * 2);
-        dp[i] = s[i] * (dp[i] - of_rows.x);
-        dp[i + 1] = s[i + 1] * (dp[i + 1] - of_rows.y);
-        dp[i + 2] = s[i + 2] * (dp[i + 2] - of_rows.x);
-        dp[i + 3] = s[i + 3] * (dp[i + 3] - of_rows.y);
-      }
+      this->multiply_slopes(dp, s, shared.terms[stage][1]);
       std::uint32_t ds[16];
 #pragma unroll
       for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
@@ -167,14 +185,19 @@ struct BackwardConsumer : BackwardScores<Shape> {
       arrive(shared.ds_full[ds_pipe.index]);
 
       ptx::warpgroup_arrive();
-      add_product(dk, ds, shared.q[stage]);
+      add_product(dk, ds, shared.q[stage] + from);
       ptx::warpgroup_commit_group();
       pipe.advance();
       // After the last tile this reads a stage that TMA may be writing, and the result is unused:
       // cheaper than a branch, across which the compiler would not keep wgmma in flight.
-      if (left > 1) ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
+      if (left > 1) {
+        ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
+        if constexpr (Shape::kHalves) {
+          sees_all = uniform(seen_halves(shared.tile[pipe.index].pattern)) == 3;
+        }
+      }
       ptx::warpgroup_arrive();
-      this->template multiply_rows<kDim>(s, shared.k[0], shared.q[pipe.index]);
+      this->template multiply_rows<kDim>(s, shared.k[0] + from, shared.q[pipe.index] + from);
       ptx::warpgroup_commit_group();
       // All but Sᵀ of the next tile is complete: dV and dK have read dO and Q. Row terms and `tile`
       // were read before __syncwarp.
@@ -187,7 +210,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       float dq[kDqCount];
       if (before.index >= 0) this->wait_ds_before(ds_pipe);
       ptx::warpgroup_arrive();
-      multiply_dq(dq, shared.ds[ds_pipe.index ^ 1]);
+      multiply_dq(dq, shared.ds[ds_pipe.index ^ 1] + from, shared.k[0] + from);
       ptx::warpgroup_commit_group();
       ptx::warpgroup_wait_group<0>();
       ptx::warpgroup_fence_operand(s);
@@ -199,13 +222,142 @@ struct BackwardConsumer : BackwardScores<Shape> {
     float dq[kDqCount];
     this->wait_ds_before(ds_pipe);
     ptx::warpgroup_arrive();
-    multiply_dq(dq, shared.ds[ds_pipe.index ^ 1]);
+    multiply_dq(dq, shared.ds[ds_pipe.index ^ 1] + from, shared.k[0] + from);
     ptx::warpgroup_commit_group();
     ptx::warpgroup_wait_group<0>();
     ptx::warpgroup_fence_operand(dq);
     add_dq_before(dq, before);
     ptx::warpgroup_fence_operand(dk);
     ptx::warpgroup_fence_operand(dv);
+    return left;
+  }
+
+  /// Adds query tiles that see one half of the keys, up to one that sees both, at most `count`;
+  /// returns how many are left. The warpgroup of the half computes all of such a tile, dQ included,
+  /// and shares nothing with the other one, which goes on to the next: two tiles are in work.
+  __device__ __forceinline__ int walk_halves(int count, float (&dk)[kDim / 2],
+                                             float (&dv)[kDim / 2]) {
+    const int from = descriptor_base();
+    const float scale_log2 = this->scale_log2();
+    for (; count > 0; --count) {
+      ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
+      const RowTile tile = shared.tile[pipe.index];
+      const int seen = uniform(seen_halves(tile.pattern));
+      if (seen == 3) break;
+      if (seen == 1 + group) {
+        visit_half(tile, from, scale_log2, dk, dv);
+      } else {
+        __syncwarp();
+        if (tile.pattern >= 0) arrive(shared.pattern_empty);
+        arrive(shared.q_empty[pipe.index]);
+      }
+      dq_phases ^= static_cast<unsigned>(seen);  // the buffer of the half's warpgroup
+      pipe.advance();
+    }
+    return count;
+  }
+
+  /// 0, behind which descriptors are computed anew: one loop's would be kept in registers
+  /// throughout the other one.
+  __device__ __forceinline__ static int descriptor_base() {
+    int zero = 0;
+    if constexpr (Shape::kHalves) {
+      asm volatile("mov.b32 %0, 0;" : "=r"(zero));
+      zero = __shfl_sync(~0u, zero, 0);
+    }
+    return zero;
+  }
+  /// A value that all lanes have, in a form from which the compiler knows it.
+  __device__ __forceinline__ static int uniform(int value) {
+    return static_cast<int>(__reduce_or_sync(~0u, static_cast<unsigned>(value)));
+  }
+  __device__ __forceinline__ void sync_half() const {
+    group == 0 ? ptx::named_barrier_sync(BackwardBarrier::half_wg1, 128)
+               : ptx::named_barrier_sync(BackwardBarrier::half_wg2, 128);
+  }
+
+  /// Sᵀ, dPᵀ, Pᵀ, dSᵀ, dV, dK and dQ of a tile and the keys of this warpgroup.
+  __device__ __forceinline__ void visit_half(const RowTile& tile, int from, float scale_log2,
+                                             float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
+    using ptx::Major;
+    const int stage = pipe.index;
+    float s[32];
+    float dp[32];
+    float2 lse_log2[8];
+    ptx::warpgroup_arrive();
+    this->template multiply_rows<kDim>(s, shared.k[0] + from, shared.q[stage] + from);
+    ptx::warpgroup_commit_group();
+    this->template multiply_rows<kDim>(dp, shared.v[0] + from, shared.dout[stage] + from);
+    ptx::warpgroup_commit_group();
+    this->load_terms(lse_log2, shared.terms[stage][0]);
+    ptx::warpgroup_wait_group<1>();
+    ptx::warpgroup_fence_operand(s);
+    this->exponentiate(s, scale_log2, lse_log2);
+    if (tile.pattern >= 0) {
+      this->mask(s);
+      __syncwarp();
+      arrive(shared.pattern_empty);
+    }
+    std::uint32_t p[16];
+#pragma unroll
+    for (int i = 0; i < 16; ++i) p[i] = ptx::pack<T>(s[2 * i], s[2 * i + 1]);
+    ptx::warpgroup_arrive();
+    add_product(dv, p, shared.dout[stage] + from);
+    ptx::warpgroup_commit_group();
+    ptx::warpgroup_wait_group<1>();
+    ptx::warpgroup_fence_operand(dp);
+    std::uint32_t ds[16];
+    this->multiply_slopes(dp, s, shared.terms[stage][1]);
+#pragma unroll
+    for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
+    // The last tile that saw both halves and had this stage of dSᵀ, which the other warpgroup reads.
+    ptx::mbarrier_wait(&shared.ds_empty[ds_pipe.index], ds_pipe.phase ^ 1);
+    unsigned char* ds_stage = shared.ds[ds_pipe.index];
+    this->store_ds(ds_stage, ds);
+    sync_half();
+    ptx::fence_proxy_async_shared();
+    ptx::warpgroup_arrive();
+    add_product(dk, ds, shared.q[stage] + from);
+    ptx::warpgroup_commit_group();
+    const std::uint64_t keys = mn_major_step(4 * group);
+    const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(ds_stage + from), 0) + keys;
+    const std::uint64_t b =
+        ptx::smem_descriptor(ptx::shared_address(shared.k[0] + from), Shape::kKeyColumnBytes) +
+        keys;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float dq[kDqCount];
+      const std::uint64_t columns = b + half * Shape::kKeyColumnBytes / 16;
+      if (half == 1) ptx::warpgroup_arrive();
+      ptx::wgmma_ss<T, Major::mn, Major::mn, false>(dq, a, columns);
+#pragma unroll
+      for (int step = 1; step < 4; ++step) {
+        ptx::wgmma_ss<T, Major::mn, Major::mn, true>(dq, a + mn_major_step(step),
+                                                     columns + mn_major_step(step));
+      }
+      ptx::warpgroup_commit_group();
+      if (half == 0) {
+        ptx::warpgroup_wait_group<1>();
+        arrive(shared.q_empty[stage]);
+        wait_dq_empty(group);
+      }
+      ptx::warpgroup_wait_group<0>();
+      ptx::warpgroup_fence_operand(dq);
+      if (half == 1) sync_half();  // no warp reads dSᵀ any more
+      float* staged = shared.dq[group][half * 4 + warp];
+#pragma unroll
+      for (int i = 0; i < kDqCount; i += 4) {
+        *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
+            make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
+      }
+    }
+    ptx::warpgroup_fence_operand(dk);
+    ptx::warpgroup_fence_operand(dv);
+    if (warp == 0 && lane == 0) shared.dq_tile[group] = tile;
+    __syncwarp();
+    // For this warp, and for that of the other warpgroup.
+    arrive(shared.dq_full[group]);
+    arrive(shared.dq_full[group]);
   }
 };
 

@@ -135,6 +135,9 @@ void launch_main(const BackwardKernelArgs& args, cudaStream_t stream) {
                kBytes, args, stream);
 }
 
+/// launch_main of 128 dimensions for lists that tell halves.
+void launch_halves(const BackwardKernelArgs& args, DType dtype, cudaStream_t stream);
+
 template <typename T, typename Dims>
 void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
   if (args.query_tiles > 0) {
@@ -168,7 +171,9 @@ void launch(const BackwardParams& params, DType dtype, const DimPair& dims, Back
   if (part != BackwardPart::rest) launch_preprocess<T, Dims>(args, stream);
   if (part == BackwardPart::rows) return;
   if (args.work_items > 0) {
-    if (params.softcap.cap == 0) {
+    if (params.lists.tells_halves) {
+      if constexpr (Dims::kDim == 128 && Dims::kValueDim == 128) launch_halves(args, dtype, stream);
+    } else if (params.softcap.cap == 0) {
       launch_main<BackwardShape<T, Dims>>(args, stream);
     } else if constexpr (kSoftcap) {
       launch_main<BackwardShape<T, Dims, true>>(args, stream);

@@ -80,6 +80,7 @@ struct BackwardProducer {
       pattern_phase ^= 1;
     }
     if (leads()) {
+      if constexpr (Shape::kHalves) pattern = pattern_index(pattern);
       ptx::bulk_load(shared.pattern[kOneStage ? 0 : pipe.index],
                      args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
                      Shape::kPatternBytes, full);
@@ -200,19 +201,43 @@ struct BackwardProducer {
       const int count = tile.segments;
 #pragma unroll 1
       for (int i = first_segment(segments, count, item); i < count; ++i) {
-        const int4 segment = segments[i];
-        int first = 0;
-        int left = __shfl_sync(~0u, count_of(segment, item, first), 0);
-        first = __shfl_sync(~0u, first, 0);
-        if (left <= 0) break;
-        const int pattern = __shfl_sync(~0u, segment.z, 0);
-        const int prior_adds = __shfl_sync(~0u, segment.w, 0);
+        Rows rows = rows_of(segments[i], item);
+        if (rows.left <= 0) break;
+        Rows others{};
+        if constexpr (Shape::kHalves) {
+          const int seen = seen_halves(rows.pattern);
+          if (seen != 3 && i + 1 < count) {
+            others = rows_of(segments[i + 1], item);
+            seen_halves(others.pattern) == (3 ^ seen) ? ++i : others.left = 0;
+          }
+        }
 #pragma unroll 1
-        for (; left > 0; --left) {
-          load_rows(kv_head * args.head_blocks + block, first + left - 1, pattern, prior_adds);
+        while (rows.left > 0) {
+          --rows.left;
+          load_rows(kv_head * args.head_blocks + block, rows.first + rows.left, rows.pattern,
+                    rows.prior_adds);
+          if constexpr (Shape::kHalves) {
+            if (others.left > 0) {
+              const Rows next = others;
+              others = rows;
+              rows = next;
+            }
+          }
         }
       }
     }
+  }
+
+  /// The query tiles of a segment that are in the item, and still to be loaded.
+  struct Rows {
+    int first, left;  ///< left ≤ 0: none
+    int pattern, prior_adds;
+  };
+  __device__ __forceinline__ static Rows rows_of(const int4& segment, const WorkItem& item) {
+    int first = 0;
+    const int count = __shfl_sync(~0u, count_of(segment, item, first), 0);
+    return {__shfl_sync(~0u, first, 0), count, __shfl_sync(~0u, segment.z, 0),
+            __shfl_sync(~0u, segment.w, 0)};
   }
 };
 

@@ -127,6 +127,20 @@ struct BackwardScores {
     }
   }
 
+  /// Turns dp = dPᵀ into dSᵀ = Pᵀ ∘ (dPᵀ − delta).
+  __device__ __forceinline__ void multiply_slopes(float (&dp)[32], const float (&p)[32],
+                                                  const float* of_tile) const {
+    const float* delta = of_tile + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 32; i += 4) {
+      const float2 of_rows = *reinterpret_cast<const float2*>(delta + i * 2);
+      dp[i] = p[i] * (dp[i] - of_rows.x);
+      dp[i + 1] = p[i + 1] * (dp[i + 1] - of_rows.y);
+      dp[i + 2] = p[i + 2] * (dp[i + 2] - of_rows.x);
+      dp[i + 3] = p[i + 3] * (dp[i + 3] - of_rows.y);
+    }
+  }
+
   /// With a softcap: turns the raw products s into P · slope, which dS = P ∘ (dP − delta) · slope
   /// needs, and returns P packed in p; both are 0 outside of the pattern.
   __device__ __forceinline__ void capped_probabilities(float (&s)[32], std::uint32_t (&p)[16],

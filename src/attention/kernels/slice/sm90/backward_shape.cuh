@@ -65,7 +65,7 @@ struct BackwardKernelArgs {
 /// A query tile in a stage, as the producer passes it to the consumers.
 struct RowTile {
   int index;       ///< head block · q_tiles + query tile
-  int pattern;     ///< index of TransposedLists::patterns, or kFull
+  int pattern;     ///< QuerySegment::pattern
   int prior_adds;  ///< QuerySegment::prior_adds
 };
 
@@ -98,12 +98,14 @@ struct GradientShape {
 /// A CTA has three warpgroups: one of a producer warp and a warp per dQ buffer, two of consumers.
 /// These have 64 keys each or, where a key tile has but 64, half of the dimensions each. If kNarrow
 /// it has four: two of consumers compute scores of 64 keys each, the third one dK and dQ of all.
-template <typename Element, typename Dims, bool kCapped_ = false>
+template <typename Element, typename Dims, bool kCapped_ = false, bool kHalves_ = false>
 struct BackwardShape : GradientShape<Dims> {
   using T = Element;
   using Base = GradientShape<Dims>;
   using Base::kDim, Base::kDqColumns, Base::kKeys, Base::kValueDim, Base::kWide;
   static constexpr bool kCapped = kCapped_;  ///< with a softcap
+  /// Lists tell which query tiles see one half of the keys: its warpgroup alone computes these.
+  static constexpr bool kHalves = kHalves_;
   /// Warpgroups have roles: BackwardScoreConsumer and BackwardGradientConsumer.
   static constexpr bool kNarrow = kDim == 64;
   /// Of Q and dO, as far as there is shared memory.
@@ -182,6 +184,8 @@ enum class BackwardBarrier : int {
   epilogue_wg1 = 1,  ///< the 128 threads of a consumer warpgroup
   epilogue_wg2 = 2,
   epilogue_wg3 = 3,
+  half_wg1 = 4,  ///< likewise, of one that computes a query tile on its own
+  half_wg2 = 5,
 };
 
 }  // namespace longca::slice::sm90
