@@ -61,28 +61,40 @@ class Visits {
       faults_ += keys.begin != tile.k_begin || keys.end != tile.k_end;
     }
     std::int32_t q_tiles = 0;
-    for (std::int32_t i = 0; i < tile.segments; ++i) {
-      const QuerySegment& segment = lists_.segments[static_cast<std::size_t>(tile.segments_begin) +
-                                                    static_cast<std::size_t>(i)];
+    for (const QuerySegment& segment : lists_.segments_of(tile)) {
       faults_ += segment.count <= 0 || segment.q_tile < tile.q_begin ||
                  segment.q_tile + segment.count > tile.q_end;
       q_tiles += segment.count;
-      for (std::int32_t j = segment.q_tile; j < segment.q_tile + segment.count; ++j) {
-        if (j >= item.q_begin && j < item.q_end) visit(tile, segment, j);
-      }
     }
     faults_ += q_tiles != tile.q_tiles;
+    // As the kernel finds them: from the first that begins below the item's end to one outside.
+    const std::span<const QuerySegment> segments = lists_.segments_of(tile);
+    auto next = std::ranges::partition_point(
+        segments, [&](const QuerySegment& segment) { return segment.q_tile >= item.q_end; });
+    for (; next != segments.end(); ++next) {
+      const std::int32_t begin = std::max(next->q_tile, item.q_begin);
+      const std::int32_t end = std::min(next->q_tile + next->count, item.q_end);
+      if (begin >= end) break;
+      for (std::int32_t j = begin; j < end; ++j) visit(tile, *next, j);
+    }
   }
 
   void visit(const KeyTile& tile, const QuerySegment& segment, std::int64_t q_tile) {
+    const bool has_pattern = segment.pattern >= 0;
+    const int halves = seen_halves(segment.pattern);
     faults_ += segment.pattern == kFull && tile.k_end - tile.k_begin != tile_keys_;
-    const int keys = segment.pattern == kFull ? tile_keys_ : kTileKeys;
+    faults_ += halves != 3 && !lists_.tells_halves;
+    const int keys = has_pattern ? kTileKeys : tile_keys_;
     for (int key = 0; key < keys; ++key) {
       const std::uint64_t seen =
-          segment.pattern == kFull
-              ? ~std::uint64_t{0}
-              : lists_.patterns[static_cast<std::size_t>(segment.pattern) * kTileKeys +
-                                static_cast<std::size_t>(key)];
+          has_pattern ? lists_.patterns[static_cast<std::size_t>(pattern_index(segment.pattern)) *
+                                            kTileKeys +
+                                        static_cast<std::size_t>(key)]
+                      : ~std::uint64_t{0};
+      if ((halves >> (key / kSubTileKeys) & 1) == 0) {
+        faults_ += has_pattern && seen != 0;
+        continue;
+      }
       for (int row = 0; row < kBackwardRows; ++row) {
         const std::int64_t token = (q_tile * kBackwardRows + row) / lists_.pack;
         if ((seen >> row & 1) == 0 || token >= q_tokens_) continue;
@@ -118,6 +130,7 @@ BackwardWork random_work(const Mask& mask, int pack) {
   work.ctas = *rc::gen::element(1, 4, 132);
   work.chunk_visits = *rc::gen::element<std::int64_t>(1, 3, 10, 1024);
   work.tile_keys = *rc::gen::element(kSubTileKeys, kTileKeys);
+  work.tells_halves = work.tile_keys == kTileKeys && *rc::gen::arbitrary<bool>();
   return work;
 }
 

@@ -100,11 +100,8 @@ int window_blocks(const Mask& mask, int pack, const BackwardWork& work) {
   const std::int64_t size = uniform_size(mask.blocks()->q_bounds);
   const std::int64_t tile_tokens = kBackwardRows / pack;
   if (size == 0 || size % tile_tokens != 0) return 1;
-  // Chunks have so many query tiles, or a multiple (make_items).
-  const std::int64_t head_blocks = work.heads_q / work.heads_k / pack;
-  const std::int64_t chunk = std::max<std::int64_t>(1, work.chunk_visits / head_blocks / 2);
   int window = 32;
-  while (window > 1 && chunk % (window * (size / tile_tokens)) != 0) window /= 2;
+  while (window > 1 && window_tiles(work, pack) % (window * (size / tile_tokens)) != 0) window /= 2;
   return window;
 }
 

@@ -346,6 +346,72 @@ void tell_halves(TransposedLists& lists) {
   }
 }
 
+/// Puts the segments of each window of query tiles in the order of block_tile.h: first what sees
+/// both halves, then the first half and the second one in turn, as many query tiles of each.
+class WindowSorter {
+ public:
+  explicit WindowSorter(std::int64_t window) : window_(window) {}
+
+  /// Appends the segments of a key tile in that order.
+  void append(std::span<const QuerySegment> segments, std::vector<QuerySegment>& out) {
+    std::int64_t window = -1;
+    for (QuerySegment rest : segments) {
+      while (rest.count > 0) {
+        const std::int64_t here = (rest.q_tile + rest.count - 1) / window_;
+        if (here != window) flush(out);
+        window = here;
+        QuerySegment part = rest;
+        part.q_tile = static_cast<std::int32_t>(std::max<std::int64_t>(rest.q_tile, here * window_));
+        part.count = rest.q_tile + rest.count - part.q_tile;
+        rest.count -= part.count;
+        const int seen = seen_halves(part.pattern);
+        seen == 3 ? out.push_back(part) : halves_[seen - 1].push_back(part);
+      }
+    }
+    flush(out);
+  }
+
+ private:
+  void flush(std::vector<QuerySegment>& out) {
+    std::size_t next[2] = {0, 0};
+    const auto take = [&](int half, std::int32_t count) {
+      QuerySegment& from = halves_[half][next[half]];
+      QuerySegment part = from;
+      part.q_tile += from.count - count;
+      part.count = count;
+      from.count -= count;
+      next[half] += from.count == 0;
+      out.push_back(part);
+    };
+    const auto left = [&](int half) { return next[half] < halves_[half].size(); };
+    while (left(0) && left(1)) {
+      const std::int32_t count = std::min(halves_[0][next[0]].count, halves_[1][next[1]].count);
+      take(0, count);
+      take(1, count);
+    }
+    for (int half = 0; half < 2; ++half) {
+      while (left(half)) take(half, halves_[half][next[half]].count);
+      halves_[half].clear();
+    }
+  }
+
+  std::int64_t window_;
+  std::vector<QuerySegment> halves_[2];  ///< of the window, still to be written
+};
+
+void sort_windows(std::int64_t window, TransposedLists& lists) {
+  std::vector<QuerySegment> sorted;
+  sorted.reserve(lists.segments.size());
+  WindowSorter sorter(window);
+  for (KeyTile& tile : lists.tiles) {
+    const auto begin = static_cast<std::int32_t>(sorted.size());
+    sorter.append(lists.segments_of(tile), sorted);
+    tile.segments_begin = begin;
+    tile.segments = static_cast<std::int32_t>(sorted.size()) - begin;
+  }
+  lists.segments.swap(sorted);
+}
+
 }  // namespace
 
 TransposedLists make_transposed_lists(const Mask& mask, int pack, const BackwardWork& work) {
@@ -375,6 +441,7 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   if (work.tells_halves) tell_halves(lists);
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);
+  if (work.tells_halves && lists.of_blocks) sort_windows(window_tiles(work, pack), lists);
   order_writes(mask.q_tokens(), work, lists);
   return lists;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -150,6 +151,14 @@ struct BackwardWork {
   /// warpgroups then visit different query tiles.
   bool tells_halves = false;
 };
+
+/// Query tiles of a window in which segments that tell halves are put in order. Chunks have whole
+/// windows: make_items makes them of chunk_visits / head blocks, half of that, or a multiple.
+inline std::int64_t window_tiles(const BackwardWork& work, int pack) {
+  const std::int64_t head_blocks = work.heads_q / work.heads_k / pack;
+  const std::int64_t chunk = std::max<std::int64_t>(1, work.chunk_visits / head_blocks);
+  return std::max<std::int64_t>(1, std::gcd(chunk, chunk / 2));
+}
 
 /// The lists for `pack` ∈ {1, 2, 4, 8}; a mask with block lists may be asked for any pack whose P
 /// heads share a list. Deterministic. O(slices + key tiles + partial query tiles), without visiting
