@@ -45,6 +45,17 @@ class SliceDqHandover : public KernelTest, public ::testing::WithParamInterface<
     spec.lengths = "pile";
     return {name, problem_of(tokens, tokens, heads_q, heads_k), generate_mask(spec).mask, runs};
   }
+  Setting of_blocks(const std::string& name, std::int64_t tokens, int heads_q, int heads_k,
+                    int runs) const {
+    MaskSpec spec;
+    spec.name = name;
+    spec.tokens = tokens;
+    spec.heads_q = heads_q;
+    spec.heads_k = heads_k;
+    spec.block = 64;
+    spec.density = 0.3;
+    return {name, problem_of(tokens, tokens, heads_q, heads_k), generate_mask(spec).mask, runs};
+  }
   Setting full(std::int64_t q, std::int64_t k, int heads_q, int heads_k, int runs) const {
     return {"full", problem_of(q, k, heads_q, heads_k),
             Mask::from_slices(q, k, {{0, q, 0, k, MaskSliceType::full}}), runs};
@@ -178,6 +189,14 @@ TEST_P(SliceDqHandover, MasksWithUnevenRows) {
   stress(of_mask("shared_question", 1100, 8, 2, 60), false);
   stress(of_mask("document", 2200, 32, 4, 20), false);
   stress(of_mask("causal_document", 4096, 32, 4, 20), false);
+}
+
+/// Most query tiles see one half of a key tile: the two warpgroups of a CTA are at different ones,
+/// and hand over dQ in their own time.
+TEST_P(SliceDqHandover, QueryTilesThatSeeHalfOfAKeyTile) {
+  stress(of_blocks("block_sparse", 4096, 8, 8, 60), false);
+  stress(of_blocks("block_sparse", 2048, 32, 4, 60), false);
+  stress(of_blocks("block_sparse_variable", 4096, 16, 2, 20), false);
 }
 
 }  // namespace

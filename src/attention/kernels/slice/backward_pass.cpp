@@ -47,14 +47,13 @@ StoreMode dkv_mode(const BackwardArgs& args) {
   return args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
 }
 
-/// Whether the kernel takes lists that tell halves, and the mask has many query tiles that see one
-/// half of a key tile's keys.
-bool tells_halves(const Problem& problem, const Mask& mask, SlicePath path) {
+/// Whether there is a kernel for lists that tell halves.
+bool tells_halves(const Problem& problem, SlicePath path) {
   return path != SlicePath::sm80 && sm90::instance_dim(dims_of(problem)) == 128 &&
-         problem.softcap == 0 && mask.blocks() != nullptr;
+         problem.softcap == 0;
 }
 
-BackwardWork work_of(const Problem& problem, const Mask& mask, SlicePath path) {
+BackwardWork work_of(const Problem& problem, SlicePath path) {
   const cost::Platform& platform = cost::platform_of_card(gpu().properties().name);
   const DimPair dims = dims_of(problem);
   return {.platform = platform,
@@ -66,7 +65,7 @@ BackwardWork work_of(const Problem& problem, const Mask& mask, SlicePath path) {
           .ordered = problem.deterministic,
           // The sm80 kernel adds dK and dV of split key tiles in any order.
           .has_chunks = path != SlicePath::sm80 || !problem.deterministic,
-          .tells_halves = tells_halves(problem, mask, path)};
+          .tells_halves = tells_halves(problem, path)};
 }
 
 }  // namespace
@@ -74,7 +73,7 @@ BackwardWork work_of(const Problem& problem, const Mask& mask, SlicePath path) {
 BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath path)
     : problem_(problem),
       path_(path),
-      lists_(mask, pack_of(problem, mask, path), work_of(problem, mask, path)),
+      lists_(mask, pack_of(problem, mask, path), work_of(problem, path)),
       scratch_(gpu().memory(), workspace_bytes(params(), dims_of(problem), path) +
                                    rows_bytes(params(), dims_of(problem), path)) {}
 

@@ -87,10 +87,11 @@ class Visits {
     const int keys = has_pattern ? kTileKeys : tile_keys_;
     for (int key = 0; key < keys; ++key) {
       const std::uint64_t seen =
-          has_pattern ? lists_.patterns[static_cast<std::size_t>(pattern_index(segment.pattern)) *
-                                            kTileKeys +
-                                        static_cast<std::size_t>(key)]
-                      : ~std::uint64_t{0};
+          has_pattern
+              ? lists_
+                    .patterns[static_cast<std::size_t>(pattern_index(segment.pattern)) * kTileKeys +
+                              static_cast<std::size_t>(key)]
+              : ~std::uint64_t{0};
       if ((halves >> (key / kSubTileKeys) & 1) == 0) {
         faults_ += has_pattern && seen != 0;
         continue;
@@ -266,6 +267,25 @@ TEST(SliceTransposedLists, ShareThePatternsOfADiagonal) {
   const TransposedLists lists = make_transposed_lists(mask_of("causal", 64 * 1024), 8, kWork);
   ASSERT_EQ(lists.tiles.size(), 512U);
   EXPECT_EQ(lists.patterns.size(), 16U * kTileKeys);  // 8 tokens each of the diagonal's 128
+}
+
+/// Under a causal mask 8 of a key tile's first 16 query tiles see its first half alone.
+TEST(SliceTransposedLists, TellHalvesWhereManyVisitsSeeOne) {
+  BackwardWork work = kWork;
+  work.tells_halves = true;
+  const TransposedLists many = make_transposed_lists(mask_of("shared_question", 8192), 8, work);
+  const TransposedLists few = make_transposed_lists(mask_of("causal", 8192), 8, work);
+  EXPECT_TRUE(many.tells_halves);
+  EXPECT_FALSE(few.tells_halves);
+  const auto halves = [](const TransposedLists& lists) {
+    return std::ranges::count_if(lists.segments, [](const QuerySegment& segment) {
+      return seen_halves(segment.pattern) != 3;
+    });
+  };
+  EXPECT_GT(halves(many), 0);
+  EXPECT_EQ(halves(few), 0);
+  EXPECT_EQ(few.tiles.size(),
+            make_transposed_lists(mask_of("causal", 8192), 8, kWork).tiles.size());
 }
 
 /// Tile and first query tile of each item.

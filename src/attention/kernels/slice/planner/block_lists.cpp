@@ -110,13 +110,14 @@ int window_blocks(const Mask& mask, int pack, const BackwardWork& work) {
 TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack, const BackwardWork& work) {
   const BlockPlan forward = block_plan(mask, pack);
   TransposedBlockPlan plan;
-  plan.tells_halves = work.tells_halves;
-  if (work.tells_halves) plan.window_blocks = window_blocks(mask, pack, work);
   plan.pack = pack;
   plan.lists = forward.lists;
   plan.tokens_k = mask.k_tokens();
   plan.block_sub_tiles = forward.block_sub_tiles;
   plan.words = static_cast<int>(words_per_row(forward.q_blocks));
+  // Else no key tile has two blocks.
+  plan.tells_halves = work.tells_halves && plan.block_sub_tiles % 2 != 0;
+  if (plan.tells_halves) plan.window_blocks = window_blocks(mask, pack, work);
   return plan;
 }
 

@@ -175,9 +175,9 @@ inline constexpr std::int32_t kSecondSubTile = 1;
 
 namespace block_tile {
 
-/// Writes the segments of one window of query blocks, a word of bits each: first what sees all keys,
-/// then blocks that see the first half and the second one in turn, so that the kernel's warpgroups,
-/// each with the keys of a half, are at work at a time.
+/// Writes the segments of one window of query blocks, a word of bits each: first what sees all
+/// keys, then blocks that see the first half and the second one in turn, so that the kernel's
+/// warpgroups, each with the keys of a half, are at work at a time.
 template <typename Write>
 struct WindowWriter {
   const TransposedBlockTile& tile;

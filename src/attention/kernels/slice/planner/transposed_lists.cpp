@@ -319,7 +319,11 @@ void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, int tile_
   pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.write_segments(i); });
 }
 
-/// Says of each pattern which half of the keys it shows, if it is one.
+/// One visit in so many has to see one half of the keys for these to be told: the kernel that takes
+/// them is 1 to 2 % slower at the others.
+constexpr std::int64_t kVisitsPerHalf = 8;
+
+/// Says of each pattern which half of the keys it shows, if it is one, unless few visits have such.
 void tell_halves(TransposedLists& lists) {
   constexpr int kHalf = kTileKeys / 2;
   const auto patterns = static_cast<std::int64_t>(lists.patterns.size()) / kTileKeys;
@@ -341,6 +345,17 @@ void tell_halves(TransposedLists& lists) {
     }
     told.push_back(pattern);
   }
+  std::int64_t visits = 0;
+  std::int64_t of_halves = 0;
+  for (const QuerySegment& segment : lists.segments) {
+    visits += segment.count;
+    if (segment.pattern < 0) continue;
+    if (seen_halves(told[static_cast<std::size_t>(segment.pattern)]) != 3) {
+      of_halves += segment.count;
+    }
+  }
+  lists.tells_halves = of_halves * kVisitsPerHalf > visits;
+  if (!lists.tells_halves) return;
   for (QuerySegment& segment : lists.segments) {
     if (segment.pattern >= 0) segment.pattern = told[static_cast<std::size_t>(segment.pattern)];
   }
@@ -361,7 +376,8 @@ class WindowSorter {
         if (here != window) flush(out);
         window = here;
         QuerySegment part = rest;
-        part.q_tile = static_cast<std::int32_t>(std::max<std::int64_t>(rest.q_tile, here * window_));
+        part.q_tile =
+            static_cast<std::int32_t>(std::max<std::int64_t>(rest.q_tile, here * window_));
         part.count = rest.q_tile + rest.count - part.q_tile;
         rest.count -= part.count;
         const int seen = seen_halves(part.pattern);
@@ -437,11 +453,10 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
         std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
     add_key_tiles(std::span(&view, 1), bounds, work.tile_keys, lists);
   }
-  lists.tells_halves = work.tells_halves;
   if (work.tells_halves) tell_halves(lists);
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);
-  if (work.tells_halves && lists.of_blocks) sort_windows(window_tiles(work, pack), lists);
+  if (lists.tells_halves && lists.of_blocks) sort_windows(window_tiles(work, pack), lists);
   order_writes(mask.q_tokens(), work, lists);
   return lists;
 }

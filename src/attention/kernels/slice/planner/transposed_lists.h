@@ -36,8 +36,8 @@ inline std::int64_t backward_chunk_visits(const cost::Platform& platform, const 
 /// Query tiles per region, whose visits are counted together (TransposedLists::region_visits).
 inline constexpr int kRegionTiles = 16;
 
-/// QuerySegment::pattern where lists tell halves (BackwardWork::tells_halves): every row sees all of
-/// one half of a tile's 128 keys and none of the other.
+/// QuerySegment::pattern where lists tell halves (TransposedLists::tells_halves): every row sees
+/// all of one half of a tile's 128 keys and none of the other.
 inline constexpr std::int32_t kFirstHalf = -3;
 inline constexpr std::int32_t kSecondHalf = -4;
 /// From this bit on, a pattern that shows keys of one half only says which: 1 or 2.
@@ -70,8 +70,8 @@ struct KeyTile {
   /// The last query tiles first; but where block lists tell halves, those of a window of query
   /// tiles, which no chunk cuts, are in the order of block_tile.h.
   std::int32_t segments_begin = 0, segments = 0;
-  std::int32_t q_tiles = 0;                       ///< in all segments
-  std::int32_t q_begin = 0, q_end = 0;            ///< range of query tiles that contains these
+  std::int32_t q_tiles = 0;             ///< in all segments
+  std::int32_t q_begin = 0, q_end = 0;  ///< range of query tiles that contains these
   std::int32_t reserved = 0;
 };
 
@@ -96,7 +96,7 @@ struct TransposedLists {
   /// of H uses h · list_heads / H.
   std::int64_t list_heads = 1;
   bool of_blocks = false;           ///< the mask has block lists
-  bool tells_halves = false;        ///< BackwardWork::tells_halves
+  bool tells_halves = false;        ///< patterns are as BackwardWork::tells_halves says
   std::int64_t tiles_per_list = 0;  ///< tiles[l · tiles_per_list + i] is tile i of list l
   std::vector<KeyTile> tiles;
   std::vector<QuerySegment> segments;
@@ -147,8 +147,8 @@ struct BackwardWork {
   /// prior_adds, and items of split key tiles prior_parts.
   bool ordered = false;
   bool has_chunks = true;  ///< whether long key tiles are split into chunks (make_items)
-  /// Whether patterns say which half of the keys they show: of key tiles of 128, for a kernel whose
-  /// warpgroups then visit different query tiles.
+  /// Whether patterns may say which half of the keys they show: of key tiles of 128, for a kernel
+  /// whose warpgroups then visit different query tiles. Lists do so where many visits see one half.
   bool tells_halves = false;
 };
 

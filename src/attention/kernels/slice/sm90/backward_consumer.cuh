@@ -129,7 +129,8 @@ struct BackwardConsumer : BackwardScores<Shape> {
 
   /// Adds `count` ≥ 1 query tiles to dK and dV, or those before one that sees but one half of the
   /// keys; returns how many are left. Software pipeline over tiles i: dPᵀ(i) runs beside the
-  /// exponentials, dV(i) beside dSᵀ(i), and dK(i), Sᵀ(i + 1) and dQ(i − 1) are issued in that order.
+  /// exponentials, dV(i) beside dSᵀ(i), and dK(i), Sᵀ(i + 1) and dQ(i − 1) are issued in that
+  /// order.
   __device__ __forceinline__ int walk(int count, float (&dk)[kDim / 2], float (&dv)[kDim / 2]) {
     // At 128 dimensions dK and dV take 128 of a thread's 240 registers, s and dp or dq 64.
     if constexpr (!Shape::kHalves) this->keep_place();
@@ -144,8 +145,8 @@ struct BackwardConsumer : BackwardScores<Shape> {
     ptx::warpgroup_fence_operand(s);
     RowTile before{-1, 0, 0};
     int left = count;
-    bool sees_all = true;  // the tile
-    for (; left > 0 && sees_all; --left) {
+    std::int32_t next_pattern = kFull;
+    for (; left > 0 && (!Shape::kHalves || uniform(seen_halves(next_pattern)) == 3); --left) {
       const int stage = pipe.index;
       const RowTile tile = shared.tile[stage];
       // s holds Sᵀ. Pᵀ = exp2(Sᵀ · scale − LSE) beside dPᵀ = V dOᵀ.
@@ -190,15 +191,13 @@ struct BackwardConsumer : BackwardScores<Shape> {
       pipe.advance();
       // After the last tile this reads a stage that TMA may be writing, and the result is unused:
       // cheaper than a branch, across which the compiler would not keep wgmma in flight.
-      if (left > 1) {
-        ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
-        if constexpr (Shape::kHalves) {
-          sees_all = uniform(seen_halves(shared.tile[pipe.index].pattern)) == 3;
-        }
-      }
+      if (left > 1) ptx::mbarrier_wait(&shared.q_full[pipe.index], pipe.phase);
       ptx::warpgroup_arrive();
       this->template multiply_rows<kDim>(s, shared.k[0] + from, shared.q[pipe.index] + from);
       ptx::warpgroup_commit_group();
+      if constexpr (Shape::kHalves) {
+        if (left > 1) next_pattern = shared.tile[pipe.index].pattern;
+      }
       // All but Sᵀ of the next tile is complete: dV and dK have read dO and Q. Row terms and `tile`
       // were read before __syncwarp.
       ptx::warpgroup_wait_group<1>();
@@ -310,7 +309,8 @@ struct BackwardConsumer : BackwardScores<Shape> {
     this->multiply_slopes(dp, s, shared.terms[stage][1]);
 #pragma unroll
     for (int i = 0; i < 16; ++i) ds[i] = ptx::pack<T>(dp[2 * i], dp[2 * i + 1]);
-    // The last tile that saw both halves and had this stage of dSᵀ, which the other warpgroup reads.
+    // The last tile that saw both halves and had this stage of dSᵀ, which the other warpgroup
+    // reads.
     ptx::mbarrier_wait(&shared.ds_empty[ds_pipe.index], ds_pipe.phase ^ 1);
     unsigned char* ds_stage = shared.ds[ds_pipe.index];
     this->store_ds(ds_stage, ds);
