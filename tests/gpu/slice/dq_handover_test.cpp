@@ -194,9 +194,9 @@ TEST_P(SliceDqHandover, MasksWithUnevenRows) {
 /// Most query tiles see one half of a key tile: the two warpgroups of a CTA are at different ones,
 /// and hand over dQ in their own time.
 TEST_P(SliceDqHandover, QueryTilesThatSeeHalfOfAKeyTile) {
-  stress(of_blocks("block_sparse", 4096, 8, 8, 60), false);
-  stress(of_blocks("block_sparse", 2048, 32, 4, 60), false);
-  stress(of_blocks("block_sparse_variable", 4096, 16, 2, 20), false);
+  stress(of_blocks("block_sparse", 4096, 8, 8, 20), false);
+  stress(of_blocks("block_sparse", 2048, 32, 4, 20), false);
+  stress(of_blocks("block_sparse_variable", 2048, 16, 2, 20), false);
 }
 
 }  // namespace
