@@ -70,10 +70,9 @@ std::array<std::uint64_t, kTileKeys> words_of(const TransposedLists& lists,
   std::array<std::uint64_t, kTileKeys> words{};
   for (int key = 0; key < kTileKeys; ++key) {
     if ((seen_halves(segment.pattern) >> (key / kSubTileKeys) & 1) == 0) continue;
-    const std::uint64_t seen = segment.pattern < 0
-                                   ? ~std::uint64_t{0}
-                                   : lists.patterns[static_cast<std::size_t>(
-                                         pattern_index(segment.pattern) * kTileKeys + key)];
+    const std::int64_t word = std::int64_t{pattern_index(segment.pattern)} * kTileKeys + key;
+    const std::uint64_t seen =
+        segment.pattern < 0 ? ~std::uint64_t{0} : lists.patterns[static_cast<std::size_t>(word)];
     words[static_cast<std::size_t>(key)] = seen == 0 ? 0 : seen | none;
   }
   return words;
@@ -82,8 +81,7 @@ std::array<std::uint64_t, kTileKeys> words_of(const TransposedLists& lists,
 using Visits = std::vector<std::pair<std::int32_t, std::array<std::uint64_t, kTileKeys>>>;
 Visits visits_of(const TransposedLists& lists, const KeyTile& tile, std::int64_t tokens) {
   Visits visits;
-  for (std::int32_t i = 0; i < tile.segments; ++i) {
-    QuerySegment one = lists.segments[static_cast<std::size_t>(tile.segments_begin + i)];
+  for (const QuerySegment& one : lists.segments_of(tile)) {
     for (std::int32_t left = one.count; left > 0; --left) {
       QuerySegment visit = one;
       visit.q_tile += left - 1;
