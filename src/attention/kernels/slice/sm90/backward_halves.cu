@@ -3,10 +3,15 @@
 namespace longca::slice::sm90 {
 
 void launch_halves(const BackwardKernelArgs& args, DType dtype, cudaStream_t stream) {
-  mma::instantiate<mma::kSliceInstances>(dtype, 128, [&]<typename T, int kDim>() {
-    if constexpr (kDim == 128)
-      launch_main<BackwardShape<T, HeadDims<128>, false, true>>(args, stream);
-  });
+  const bool launched =
+      mma::instantiate<mma::kSliceInstances>(dtype, 128, [&]<typename T, int kDim>() {
+        if constexpr (kDim == 128)
+          launch_main<BackwardShape<T, HeadDims<128>, false, true>>(args, stream);
+      });
+  if (!launched) {
+    throw std::logic_error("slice: no backward kernel for halves in " +
+                           std::string(to_string(dtype)));
+  }
 }
 
 }  // namespace longca::slice::sm90

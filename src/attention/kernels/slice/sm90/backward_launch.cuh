@@ -135,7 +135,8 @@ void launch_main(const BackwardKernelArgs& args, cudaStream_t stream) {
                kBytes, args, stream);
 }
 
-/// launch_main of 128 dimensions for lists that tell halves.
+/// launch_main of 128 dimensions for lists that tell halves; throws if this build has no such
+/// kernel.
 void launch_halves(const BackwardKernelArgs& args, DType dtype, cudaStream_t stream);
 
 template <typename T, typename Dims>
@@ -172,7 +173,11 @@ void launch(const BackwardParams& params, DType dtype, const DimPair& dims, Back
   if (part == BackwardPart::rows) return;
   if (args.work_items > 0) {
     if (params.lists.tells_halves) {
-      if constexpr (Dims::kDim == 128 && Dims::kValueDim == 128) launch_halves(args, dtype, stream);
+      if (Dims::kDim != 128 || Dims::kValueDim != 128 || params.softcap.cap != 0) {
+        throw std::logic_error("slice: lists that tell halves for head dimension " +
+                               to_string(dims) + " or a softcap");
+      }
+      launch_halves(args, dtype, stream);
     } else if (params.softcap.cap == 0) {
       launch_main<BackwardShape<T, Dims>>(args, stream);
     } else if constexpr (kSoftcap) {
