@@ -320,7 +320,7 @@ void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, int tile_
 }
 
 /// One visit in so many has to see one half of the keys for these to be told: the kernel that takes
-/// them is 1 to 2 % slower at the others.
+/// them is 1 to 3 % slower at the others.
 constexpr std::int64_t kVisitsPerHalf = 8;
 
 /// Says of each pattern which half of the keys it shows, if it is one, unless few visits have such.
