@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "attention/kernels/slice/planner/work_order.h"
+#include "attention/kernels/slice/planner/section_heads.h"
 #include "attention/kernels/slice/random_masks.h"
 
 namespace longca::slice {

@@ -301,7 +301,7 @@ TEST(SliceTransposedLists, GoThroughLongRowsInChunks) {
     const TransposedLists lists = make_transposed_lists(mask_of("full", 1400), pack, work);
     std::vector<std::pair<std::int32_t, std::int32_t>> expected;
     // The last chunk is short, and so is its work: it comes last.
-    for (const std::int32_t token : {512, 0, 1024}) {
+    for (const std::int32_t token : {0, 512, 1024}) {
       for (std::int32_t tile = 0; tile < 11; ++tile) expected.push_back({tile, token / 64 * pack});
     }
     EXPECT_EQ(starts_of(lists), expected);

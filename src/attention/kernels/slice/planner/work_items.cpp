@@ -1,6 +1,7 @@
 #include "attention/kernels/slice/planner/work_items.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -237,6 +238,30 @@ std::int64_t split_item_cycles(const cost::SliceBackwardCycles& cycles, std::int
 
 std::vector<std::vector<CostedItem>> make_items(const BackwardWork& work, TransposedLists& lists) {
   return ItemMaker(work, lists).make();
+}
+
+void group_items(std::vector<CostedItem>& items) {
+  std::ranges::stable_sort(items, {}, &CostedItem::last);
+  struct Group {
+    std::size_t begin, end;
+    std::int64_t max_cycles;
+  };
+  std::vector<Group> groups;
+  for (std::size_t begin = 0, end = 0; begin < items.size(); begin = end) {
+    std::int64_t max_cycles = 0;
+    for (end = begin; end < items.size() && items[end].last == items[begin].last; ++end) {
+      max_cycles = std::max(max_cycles, items[end].cycles);
+    }
+    groups.push_back({begin, end, max_cycles});
+  }
+  std::ranges::stable_sort(groups, std::greater<>{}, &Group::max_cycles);
+  std::vector<CostedItem> sorted;
+  sorted.reserve(items.size());
+  for (const Group& group : groups) {
+    sorted.insert(sorted.end(), items.begin() + static_cast<std::ptrdiff_t>(group.begin),
+                  items.begin() + static_cast<std::ptrdiff_t>(group.end));
+  }
+  items.swap(sorted);
 }
 
 void split_item(const BackwardWork& work, const TransposedLists& lists, const CostedItem& item,

@@ -46,6 +46,14 @@ std::int64_t even_cycles(std::span<const CostedItem> items, const BackwardWork& 
 /// each first. For block lists also fills in lists.split_keys.
 std::vector<std::vector<CostedItem>> make_items(const BackwardWork& work, TransposedLists& lists);
 
+/// Puts items that begin with the same query tile (the last of a document, of a chunk) next to each
+/// other, so that what they read stays in L2. The group with the costliest item comes first.
+///
+/// Of equal ones that of the earlier keys comes first: under a window or a causal mask a CTA then
+/// begins above its neighbour's rows, and comes down to what that one has read. In a fixed order it
+/// would wait below them.
+void group_items(std::vector<CostedItem>& items);
+
 /// Appends an item of a static mask's lists to `out` in `parts` of about equally many visits.
 void split_item(const BackwardWork& work, const TransposedLists& lists, const CostedItem& item,
                 std::int64_t parts, std::vector<CostedItem>& out);
