@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <span>
 
 #include "attention/kernels/slice/planner/pack.h"
@@ -383,6 +384,22 @@ TEST(SliceTransposedLists, ShareKeysThatEveryoneSees) {
     most = std::max<std::int64_t>(most, item.q_end - item.q_begin);
   }
   EXPECT_LE(most, sum * kWork.heads_k / (2 * kWork.ctas) + 1);
+}
+
+TEST(SliceUniquePatterns, AreThoseOfAllListsAndTiles) {
+  MaskSpec spec;
+  spec.name = "block_sparse_variable";
+  spec.tokens = 4096;
+  spec.heads_q = 16;
+  spec.heads_k = 2;
+  spec.block = 64;
+  const TransposedLists lists = make_transposed_lists(generate_mask(spec).mask, 8,
+                                                      {.heads_q = 16, .heads_k = 2, .ctas = 132});
+  std::set<std::vector<std::uint64_t>> patterns;
+  for (auto it = lists.patterns.begin(); it != lists.patterns.end(); it += kTileKeys) {
+    EXPECT_TRUE(patterns.insert({it, it + kTileKeys}).second);
+  }
+  EXPECT_FALSE(patterns.empty());
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-#include "attention/kernels/slice/planner/work_order.h"
+#include "attention/kernels/slice/planner/free_work.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -54,7 +53,7 @@ double lateness(const Mask& mask) {
          static_cast<double>(sum);
 }
 
-TEST(SliceWorkOrder, LetCtasFinishTogetherOnPartsOfAMask) {
+TEST(SliceFreeWork, LetCtasFinishTogetherOnPartsOfAMask) {
   // As ranks of context parallelism see them; whole 1.28 and 1.45. Smaller chunks bring the first
   // to 1.10, and cuts gain too little beside these.
   const auto part_of = [](const char* name, Range rows, Range keys) {
@@ -64,20 +63,20 @@ TEST(SliceWorkOrder, LetCtasFinishTogetherOnPartsOfAMask) {
   EXPECT_LT(lateness(part_of("document", {6000, 7500}, {4000, 8000})), 1.06);
 }
 
-TEST(SliceWorkOrder, CutAllKeysOfFewRows) {
+TEST(SliceFreeWork, CutAllKeysOfFewRows) {
   // The end of a causal document: 33 key tiles of 85 query tiles and fewer; 1.26 if 32 may be cut.
   EXPECT_LT(lateness(Mask::from_slices(679, 4167, {{0, 679, 0, 4167, MaskSliceType::causal}})),
             1.06);
 }
 
-TEST(SliceWorkOrder, CutNothingForLittle) {
+TEST(SliceFreeWork, CutNothingForLittle) {
   // By a model that knows no better: cuts would bring it from 1.10 to 1.01.
   const TransposedLists lists =
       make_transposed_lists(mask_of("sliding_window_causal", 8192), 1, kWork);
   EXPECT_EQ(lists.order.size(), lists.tiles.size());
 }
 
-TEST(SliceWorkOrder, CutForLessWhereFewRowsSeeManyKeys) {
+TEST(SliceFreeWork, CutForLessWhereFewRowsSeeManyKeys) {
   // The last rows of a long document on their own, as a rank has them: 1.10 without cuts.
   const Range rows = {3500, 6000};
   const Range keys = {0, 6000};
@@ -93,14 +92,14 @@ TransposedLists lists_with_cache(const char* name, std::int64_t tokens, std::int
   return make_transposed_lists(mask_of(name, tokens), kPack, work);
 }
 
-TEST(SliceWorkOrder, ShortenTailsByHeadsWhoseRowsStayInL2) {
+TEST(SliceFreeWork, ShortenTailsByHeadsWhoseRowsStayInL2) {
   // All eight heads, with cuts, end soonest. The longest item sees 256 query tiles, 16 MB a KV
   // head, and L2 keeps four fifths of its size.
   EXPECT_EQ(lists_with_cache("causal", 2048, std::int64_t{400} << 20).section_heads, 8);
   EXPECT_EQ(lists_with_cache("causal", 2048, std::int64_t{50} << 20).section_heads, 1);
 }
 
-TEST(SliceWorkOrder, ShortenTailsBySmallerChunks) {
+TEST(SliceFreeWork, ShortenTailsBySmallerChunks) {
   // Of chunks of 256 query tiles the last CTA would end a quarter later than all do at best.
   const Mask mask = mask_of("block_causal_document", 4096);
   const TransposedLists lists = make_transposed_lists(mask, kPack, kWork);
@@ -108,12 +107,12 @@ TEST(SliceWorkOrder, ShortenTailsBySmallerChunks) {
   for (const WorkItem& item : lists.order) EXPECT_LE(item.q_end - item.q_begin, 96);
 }
 
-TEST(SliceWorkOrder, KeepWholeChunksWhereSmallerOnesGainNothing) {
+TEST(SliceFreeWork, KeepWholeChunksWhereSmallerOnesGainNothing) {
   const TransposedLists lists = make_transposed_lists(mask_of("full", 8192), kPack, kWork);
   for (const WorkItem& item : lists.order) EXPECT_EQ(item.q_end - item.q_begin, 256);
 }
 
-TEST(SliceWorkOrder, TakeEarlierKeysFirstUnderAWindow) {
+TEST(SliceFreeWork, TakeEarlierKeysFirstUnderAWindow) {
   // So each CTA begins above the rows of the one before.
   const TransposedLists lists = make_transposed_lists(mask_of("sliding_window", 8192), 1, kWork);
   ASSERT_EQ(lists.order.size(), 64U);
@@ -122,63 +121,12 @@ TEST(SliceWorkOrder, TakeEarlierKeysFirstUnderAWindow) {
   }
 }
 
-TEST(SliceWorkOrder, CutNothingWhereCtasFinishTogether) {
+TEST(SliceFreeWork, CutNothingWhereCtasFinishTogether) {
   BackwardWork work = kWork;
   work.ctas = 32;
   const TransposedLists lists = make_transposed_lists(mask_of("full", 4096), kPack, work);
   EXPECT_EQ(lists.order.size(), lists.tiles.size());
   EXPECT_TRUE(lists.split_keys.empty());
-}
-
-TEST(SliceUniquePatterns, AreThoseOfAllListsAndTiles) {
-  MaskSpec spec;
-  spec.name = "block_sparse_variable";
-  spec.tokens = 4096;
-  spec.heads_q = 16;
-  spec.heads_k = 2;
-  spec.block = 64;
-  const TransposedLists lists = make_transposed_lists(generate_mask(spec).mask, kPack,
-                                                      {.heads_q = 16, .heads_k = 2, .ctas = 132});
-  std::set<std::vector<std::uint64_t>> patterns;
-  for (auto it = lists.patterns.begin(); it != lists.patterns.end(); it += kTileKeys) {
-    EXPECT_TRUE(patterns.insert({it, it + kTileKeys}).second);
-  }
-  EXPECT_FALSE(patterns.empty());
-}
-
-/// In a fixed order, of documents that wait little longer with fewer KV heads in work.
-struct OrderedCase {
-  std::int64_t cache_bytes;
-  int heads;
-  std::int64_t chunk_tiles;  ///< multiples of it bound the items of split key tiles
-};
-
-class SliceOrderedWork : public ::testing::TestWithParam<OrderedCase> {};
-
-/// 64 KB a visit: chunks of 256 take 16 MB a head, and L2 keeps four fifths of its size. For eight
-/// heads that is in 200 MB; in 100 there would be room for halves, with which they end 2 % later;
-/// in 50 for four heads with halves.
-INSTANTIATE_TEST_SUITE_P(Caches, SliceOrderedWork,
-                         ::testing::Values(OrderedCase{std::int64_t{200} << 20, 8, 256},
-                                           OrderedCase{std::int64_t{100} << 20, 8, 256},
-                                           OrderedCase{std::int64_t{50} << 20, 4, 128}));
-
-TEST_P(SliceOrderedWork, KeepsTheRowsOfHeadsInWorkInL2) {
-  cost::Platform platform = cost::default_platform();
-  platform.device.cache_bytes = GetParam().cache_bytes;
-  const BackwardWork work = {
-      .platform = platform, .heads_q = 64, .heads_k = 8, .ctas = 132, .ordered = true};
-  const TransposedLists lists =
-      make_transposed_lists(mask_of("shared_question", 32768), kPack, work);
-  EXPECT_EQ(lists.section_heads, GetParam().heads);
-  ASSERT_FALSE(lists.split_keys.empty());
-  std::int32_t largest = 0;
-  for (const WorkItem& item : lists.order) {
-    if (item.split < 0) continue;
-    largest = std::max(largest, item.q_end - item.q_begin);
-    EXPECT_EQ(item.q_begin / GetParam().chunk_tiles, (item.q_end - 1) / GetParam().chunk_tiles);
-  }
-  EXPECT_EQ(largest, GetParam().chunk_tiles);
 }
 
 }  // namespace
