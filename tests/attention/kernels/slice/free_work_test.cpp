@@ -54,13 +54,13 @@ double lateness(const Mask& mask) {
 }
 
 TEST(SliceFreeWork, LetCtasFinishTogetherOnPartsOfAMask) {
-  // As ranks of context parallelism see them; whole 1.28 and 1.45. Smaller chunks bring the first
-  // to 1.10, and cuts gain too little beside these.
+  // As ranks of context parallelism see them; whole 1.28 and 1.45.
   const auto part_of = [](const char* name, Range rows, Range keys) {
     return mask_of(name, 8192).sub_mask(std::span(&rows, 1), std::span(&keys, 1));
   };
-  EXPECT_LT(lateness(part_of("causal_document", {5000, 8000}, {5000, 8000})), 1.11);
   EXPECT_LT(lateness(part_of("document", {6000, 7500}, {4000, 8000})), 1.06);
+  // Smaller chunks bring this one to 1.104, and cuts gain too little beside these.
+  EXPECT_LT(lateness(part_of("causal_document", {5000, 8000}, {5000, 8000})), 1.105);
 }
 
 TEST(SliceFreeWork, CutAllKeysOfFewRows) {
@@ -93,10 +93,10 @@ TransposedLists lists_with_cache(const char* name, std::int64_t tokens, std::int
 }
 
 TEST(SliceFreeWork, ShortenTailsByHeadsWhoseRowsStayInL2) {
-  // All eight heads, with cuts, end soonest. The longest item sees 256 query tiles, 16 MB a KV
-  // head, and L2 keeps four fifths of its size.
-  EXPECT_EQ(lists_with_cache("causal", 2048, std::int64_t{400} << 20).section_heads, 8);
-  EXPECT_EQ(lists_with_cache("causal", 2048, std::int64_t{50} << 20).section_heads, 1);
+  // All eight heads, with cuts, end soonest. The longest item sees 32 query tiles, 2 MB a KV head,
+  // and L2 keeps four fifths of its size: eight heads take 20 MB.
+  EXPECT_EQ(lists_with_cache("causal", 1024, std::int64_t{20} << 20).section_heads, 8);
+  EXPECT_EQ(lists_with_cache("causal", 1024, std::int64_t{19} << 20).section_heads, 1);
 }
 
 TEST(SliceFreeWork, ShortenTailsBySmallerChunks) {
