@@ -202,8 +202,8 @@ class FreeWork {
       : work_(work), lists_(lists), items_(items) {}
 
   void choose() {
-    const Choice whole = choice_of(items_);
-    Choice best = whole;
+    Choice best = choice_of(items_);
+    const std::int32_t whole_heads = best.heads;
     for (int parts = 2; parts <= kMaxParts && best.can_gain(); parts *= 2) {
       BackwardWork smaller = work_;
       smaller.chunk_visits = work_.chunk_visits / parts;
@@ -213,8 +213,8 @@ class FreeWork {
       Choice next = choice_of(std::move(items));
       if (next.cycles < best.cycles - best.cycles / kChunkGain) best = std::move(next);
     }
-    lists_.section_heads = whole.heads;
-    if (cut(std::min(best.cycles, finish_time(items_, work_, whole.heads)))) return;
+    lists_.section_heads = whole_heads;
+    if (cut(std::min(best.cycles, finish_time(items_, work_, whole_heads)))) return;
     lists_.section_heads = best.heads;
     items_ = std::move(best.items);
   }
@@ -276,9 +276,10 @@ std::int64_t choose_sections(const BackwardWork& work, std::span<const CostedIte
     const std::int64_t cycles = finish_time(items, work, heads);
     return rows_stay(work, items, heads) ? cycles : cycles + cycles / rates.cut_gain_divisor;
   };
-  lists.section_heads =
+  const auto [heads, cycles] =
       choose_section_heads(work, rates.section_slack_divisor, even_cycles(items, work), finish);
-  return finish(lists.section_heads);
+  lists.section_heads = heads;
+  return cycles;
 }
 
 void choose_free_work(const BackwardWork& work, TransposedLists& lists,

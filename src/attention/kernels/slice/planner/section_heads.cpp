@@ -17,7 +17,7 @@ std::int64_t finish_time(std::span<const CostedItem> items, const BackwardWork& 
   return schedule.end();
 }
 
-std::int32_t choose_section_heads(const BackwardWork& work, std::int64_t slack_divisor,
+SectionHeads choose_section_heads(const BackwardWork& work, std::int64_t slack_divisor,
                                   std::int64_t even_finish,
                                   const std::function<std::int64_t(int)>& finish) {
   const auto with_slack = [&](std::int64_t cycles) { return cycles + cycles / slack_divisor; };
@@ -37,7 +37,8 @@ std::int32_t choose_section_heads(const BackwardWork& work, std::int64_t slack_d
     // need not be tried.
     if (choice(even_finish) == choice(*std::ranges::min_element(times))) break;
   }
-  return heads[static_cast<std::size_t>(choice(*std::ranges::min_element(times)))];
+  const auto chosen = static_cast<std::size_t>(choice(*std::ranges::min_element(times)));
+  return {heads[chosen], times[chosen]};
 }
 
 }  // namespace longca::slice

@@ -1,5 +1,6 @@
 #include "attention/kernels/slice/planner/work_order.h"
 
+#include <span>
 #include <vector>
 
 #include "attention/kernels/slice/planner/free_work.h"

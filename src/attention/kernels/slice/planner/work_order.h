@@ -1,11 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "attention/kernels/slice/planner/transposed_lists.h"
-#include "attention/kernels/slice/planner/work_items.h"
 
 namespace longca::slice {
 
