@@ -27,9 +27,9 @@ std::vector<QueryTile> tiles_in_order(const TileLists& lists) {
 UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling) {
   if (!tiling.row_pairs && has_block_plan(mask, tiling.pack)) {
     DeviceBlockTiles made = make_device_block_lists(mask, tiling.pack);
-    upload(made.lists);
     partial_ = std::move(made.partial);
     runs_ = std::move(made.runs);
+    upload(made.lists);
   } else {
     upload(make_tile_lists(mask, tiling));
   }
@@ -42,6 +42,8 @@ void UploadedLists::upload(const TileLists& lists) {
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   ArrayUpload upload;
   tiles_ = upload.add(tiles_in_order(lists));
+  const bool made_by_device = partial_.data() != nullptr || runs_.data() != nullptr;
+  if (lists.list_heads == 1 && !made_by_device) starts_ = upload.add(make_tile_starts(lists));
   host_partial_ = upload.add(lists.partial);
   host_runs_ = upload.add(lists.runs);
   patterns_ = upload.add(lists.patterns);
@@ -55,6 +57,7 @@ DeviceTileLists UploadedLists::args() const {
   args.partial = partial_.data() ? partial_.as<PartialTile>() : host_partial_.in(lists_);
   args.runs = runs_.data() ? runs_.as<FullRun>() : host_runs_.in(lists_);
   args.patterns = patterns_.in(lists_);
+  args.starts = starts_.in(lists_);
   return args;
 }
 

@@ -28,6 +28,7 @@ class UploadedLists {
   DeviceTileLists shape_;  ///< without addresses
   Buffer lists_;           ///< the arrays below
   UploadedArray<QueryTile> tiles_;
+  UploadedArray<TileStart> starts_;
   UploadedArray<PartialTile> host_partial_;
   UploadedArray<FullRun> host_runs_;
   UploadedArray<RowIntervals> patterns_;

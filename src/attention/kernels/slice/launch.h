@@ -8,6 +8,7 @@
 #include "attention/kernels/common/attention_args.h"
 #include "attention/kernels/common/softcap.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
+#include "attention/kernels/slice/planner/tile_starts.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
 #include "core/dtype.h"
 
@@ -30,6 +31,8 @@ struct DeviceTileLists {
   const PartialTile* partial = nullptr;
   const FullRun* runs = nullptr;
   const RowIntervals* patterns = nullptr;
+  /// Of static masks: the same tiles, in the same order; else nullptr.
+  const TileStart* starts = nullptr;
 };
 
 struct ForwardParams : AttentionArgs {

@@ -14,9 +14,9 @@ __device__ __forceinline__ int takers() {
 }
 
 /// Takes work tiles, the longest of a section first: the first of each taker is that of the
-/// taker's number, all others come from a counter in device memory. Fetching one takes three
-/// dependent reads (counter, query tile, its first list entries): each advance() issues one,
-/// between TMA loads. All lanes of the producer warp take part.
+/// taker's number, all others come from a counter in device memory. Fetching one takes up to three
+/// dependent reads (counter, query tile, its first list entries unless they come with it): each
+/// advance() issues one, between TMA loads. All lanes of the producer warp take part.
 template <typename Shape>
 struct TileScheduler {
   const ForwardKernelArgs& args;
@@ -30,7 +30,7 @@ struct TileScheduler {
   int turn = 0;
   int reads = 1;   ///< done for the next work tile, of 3
   int head = 0;    ///< first query head of the next work tile
-  int word = 0;    ///< lane l: word l of the QueryTile
+  int word = 0;    ///< lane l: word l of the QueryTile, or of the TileStart
   int4 partial{};  ///< lane l: PartialTile l of the query tile, of the first 32
   FullRun run{};   ///< first full run of the query tile
 
@@ -79,16 +79,32 @@ struct TileScheduler {
         }
         const int list = head * lists.list_heads / args.params.heads_q;
         const std::int64_t first = static_cast<std::int64_t>(list) * lists.tiles_per_list;
-        if (lane < 8) word = reinterpret_cast<const int*>(lists.tiles + first + entry)[lane];
+        if (lists.starts != nullptr) {
+          word = reinterpret_cast<const int*>(lists.starts + entry)[lane];
+        } else if (lane < 8) {
+          word = reinterpret_cast<const int*>(lists.tiles + first + entry)[lane];
+        }
       }
     } else if (index < args.work_tiles) {
       const QueryTile next = query_tile();
-      if (lane < next.partial_count) {
-        partial = reinterpret_cast<const int4*>(lists.partial + next.partial_begin)[lane];
+      if (lists.starts != nullptr && next.partial_count <= TileStart::kPartial) {
+        read_start();
+      } else {
+        if (lane < next.partial_count) {
+          partial = reinterpret_cast<const int4*>(lists.partial + next.partial_begin)[lane];
+        }
+        if (next.full_tiles > 0) run = lists.runs[next.runs_begin];
       }
-      if (next.full_tiles > 0) run = lists.runs[next.runs_begin];
     }
     ++reads;
+  }
+
+  /// Takes the entries of the lists from the words of a TileStart, where it has all that are read.
+  __device__ void read_start() {
+    run = {__shfl_sync(~0u, word, 6), __shfl_sync(~0u, word, 7)};
+    const int first = 8 + 4 * (threadIdx.x & 31);  // modulo 32: lanes beyond the last one use none
+    partial = {__shfl_sync(~0u, word, first), __shfl_sync(~0u, word, first + 1),
+               __shfl_sync(~0u, word, first + 2), __shfl_sync(~0u, word, first + 3)};
   }
 
   __device__ QueryTile query_tile() const {

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/kernels/slice/planner/tile_lists.h"
+
+namespace longca::slice {
+
+/// A query tile with the first entries of its lists: a warp reads a word per lane, and knows what to
+/// load. Else it reads the tile, then what that says: two reads, of which the second waits for the
+/// first, and those of a CTA's first work tile are in no cache.
+struct TileStart {
+  static constexpr int kPartial = 6;
+
+  std::int32_t row_begin, row_end, partial_begin, partial_count, runs_begin, full_tiles;
+  FullRun run;                    ///< the first, if there are full tiles
+  PartialTile partial[kPartial];  ///< all, if there are no more of them
+};
+static_assert(sizeof(TileStart) == 32 * sizeof(std::int32_t));
+
+/// Of all tiles, those of a list in its order.
+std::vector<TileStart> make_tile_starts(const TileLists& lists);
+
+}  // namespace longca::slice
