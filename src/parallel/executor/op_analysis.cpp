@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <span>
+#include <map>
 #include <variant>
 
 namespace longca {
@@ -99,32 +99,87 @@ bool may_join(const RankPlan& plan, const Op& op) {
   return std::holds_alternative<Total>(op.what);
 }
 
-/// Whether `op` can join the `run` of ops right before it.
-bool joins(std::span<const Op> run, const Op& op) {
-  const Op& first = run.front();
+/// Whether `op` can join a run that `first` begins, unless it conflicts with one of its ops.
+bool may_follow(const Op& first, const Op& op) {
   if (op.what.index() != first.what.index()) return false;
   // On the communication lane a copy belongs to an exchange that may end on the host.
   if (op.lane != Lane::compute || first.lane != Lane::compute) return false;
-  const bool waits = std::ranges::any_of(op.after, [&](int before) {
-    return std::ranges::find(first.after, before) == first.after.end();
-  });
-  const OpRegions regions = regions_of(op);
-  return !waits && std::ranges::none_of(run, [&](const Op& earlier) {
-    return conflict(regions_of(earlier), regions);
+  return std::ranges::all_of(op.after, [&](int before) {
+    return std::ranges::find(first.after, before) != first.after.end();
   });
 }
+
+/// Regions by buffer, each with a range of tokens that contains them all: runs have thousands of
+/// ops, most of which come by ascending tokens, so that few regions are compared.
+class RegionSet {
+ public:
+  void add(const std::vector<Region>& regions) {
+    for (const Region& region : regions) {
+      Held& held = by_buffer_[region.buffer];
+      held.tokens = held.regions.empty()
+                        ? region.tokens
+                        : Range{std::min(held.tokens.begin, region.tokens.begin),
+                                std::max(held.tokens.end, region.tokens.end)};
+      held.regions.push_back(region);
+    }
+  }
+
+  bool overlaps(const std::vector<Region>& regions) const {
+    return std::ranges::any_of(regions, [&](const Region& region) {
+      const auto held = by_buffer_.find(region.buffer);
+      return held != by_buffer_.end() && ranges_overlap(held->second.tokens, region.tokens) &&
+             std::ranges::any_of(held->second.regions,
+                                 [&](const Region& other) { return overlap(other, region); });
+    });
+  }
+
+  void clear() { by_buffer_.clear(); }
+
+ private:
+  struct Held {
+    Range tokens;
+    std::vector<Region> regions;
+  };
+  std::map<int, Held> by_buffer_;
+};
+
+/// What the ops of a run read and write.
+class RunRegions {
+ public:
+  bool conflicts(const OpRegions& op) const {
+    return written_.overlaps(op.read) || written_.overlaps(op.written) || read_.overlaps(op.written);
+  }
+  void add(const OpRegions& op) {
+    read_.add(op.read);
+    written_.add(op.written);
+  }
+  void clear() {
+    read_.clear();
+    written_.clear();
+  }
+
+ private:
+  RegionSet read_, written_;
+};
 
 }  // namespace
 
 OpRuns::OpRuns(const RankPlan& plan, const std::vector<Op>& ops) : first_(ops.size(), -1) {
   std::size_t begin = 0;
+  RunRegions run;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     first_[i] = static_cast<int>(i);
     if (!may_join(plan, ops[i])) {
       begin = i + 1;
+      run.clear();
       continue;
     }
-    if (begin < i && !joins(std::span(ops).subspan(begin, i - begin), ops[i])) begin = i;
+    const OpRegions regions = regions_of(ops[i]);
+    if (begin < i && (!may_follow(ops[begin], ops[i]) || run.conflicts(regions))) {
+      begin = i;
+      run.clear();
+    }
+    run.add(regions);
     first_[i] = static_cast<int>(begin);
   }
 }

@@ -11,4 +11,12 @@ std::shared_ptr<const Sharding> ShardingCache::get(int cp_ranks,
   return made;
 }
 
+std::vector<int> ShardingCache::order(int cp_ranks, int node,
+                                      const std::function<std::vector<int>()>& make) {
+  const std::lock_guard lock(mutex_);
+  std::vector<int>& made = orders_[{cp_ranks, node}];
+  if (made.empty()) made = make();
+  return made;
+}
+
 }  // namespace longca

@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
 
 #include "parallel/executor/op_analysis.h"
 #include "parallel/schemes/scheme.h"
@@ -42,6 +45,32 @@ TEST(OpRuns, EndWhereOneTouchesWhatAnotherWrites) {
   Op other_heads = copy(1, {0, 5}, 2, {0, 5});
   std::get<Copy>(other_heads.what).from.heads = {2, 4};
   EXPECT_EQ(firsts({first, other_heads})[1], 0);
+}
+
+Region random_region() {
+  const auto tokens = *rc::gen::inRange<std::int64_t>(0, 40);
+  const auto heads = *rc::gen::inRange<std::int64_t>(0, 2);
+  return {*rc::gen::inRange(0, 4),
+          {tokens, tokens + *rc::gen::inRange<std::int64_t>(1, 6)},
+          {heads, heads + 1}};
+}
+
+RC_GTEST_PROP(OpRuns, HaveNoTwoOpsThatConflictAndEndOnlyThere, ()) {
+  const auto count = *rc::gen::inRange<std::size_t>(1, 40);
+  std::vector<Op> ops;
+  while (ops.size() < count) {
+    ops.push_back({.what = Copy{random_region(), random_region()}, .after = {}});
+  }
+  const std::vector<int> first = firsts(ops);
+  int begin = 0;
+  for (int i = 0; i < static_cast<int>(count); ++i) {
+    const OpRegions regions = regions_of(ops[static_cast<std::size_t>(i)]);
+    const bool conflicts =
+        std::any_of(ops.begin() + begin, ops.begin() + i,
+                    [&](const Op& before) { return conflict(regions_of(before), regions); });
+    if (conflicts) begin = i;
+    RC_ASSERT(first[static_cast<std::size_t>(i)] == begin);
+  }
 }
 
 TEST(OpRuns, EndWhereOneWaitsForMore) {

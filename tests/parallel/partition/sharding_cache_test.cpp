@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <string>
+#include <vector>
 
 #include "core/thread_pool.h"
 #include "mask/generators.h"
@@ -11,11 +13,14 @@
 namespace longca {
 namespace {
 
-Mask causal(std::int64_t tokens) {
+Mask mask_of(const std::string& name, std::int64_t tokens) {
   MaskSpec spec;
-  spec.name = "causal";
+  spec.name = name;
   spec.tokens = tokens;
   return generate_mask(spec).mask;
+}
+Mask causal(std::int64_t tokens) {
+  return mask_of("causal", tokens);
 }
 
 TEST(ShardingCache, MakesEachShardingOnceForAllThreads) {
@@ -56,6 +61,32 @@ TEST(ShardingCache, GridsOfAProblemHaveThePartitionThatEachWouldMake) {
       EXPECT_EQ(kept->cp_ranks(), problem.ranks / head_ways);
     }
   }
+}
+
+TEST(ShardingCache, GridsOfAProblemHaveTheOrderThatEachWouldMake) {
+  ParallelProblem problem{.problem = {}, .mask = mask_of("document", 131072), .lengths = {}};
+  problem.problem.tokens_q = problem.problem.tokens_k = 131072;
+  problem.ranks = 16;
+  problem.ranks_per_node = 4;
+  problem.shard = ShardKind::document_balanced;
+  const GridShape shape{.ordered_by_node = true};
+  const Grid alone(problem, shape);
+  const Grid as_numbered(problem, {});
+  ShardingCache cache;
+  problem.shardings = &cache;
+  bool moved = false;
+  for (int i = 0; i < 2; ++i) {
+    const Grid shared(problem, shape);
+    for (int rank = 0; rank < problem.ranks; ++rank) {
+      EXPECT_EQ(shared.own_shard(rank).ranges, alone.own_shard(rank).ranges) << rank;
+      moved |= shared.own_shard(rank).ranges != as_numbered.own_shard(rank).ranges;
+    }
+  }
+  EXPECT_TRUE(moved) << "another mask is needed, whose ranks change places";
+  cache.order(problem.ranks, problem.ranks_per_node, [&] {
+    ADD_FAILURE() << "the grid has not asked the cache";
+    return std::vector<int>(16);
+  });
 }
 
 }  // namespace

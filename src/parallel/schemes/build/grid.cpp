@@ -40,9 +40,12 @@ Grid::Grid(const ParallelProblem& problem, GridShape shape)
       padded_rows_(problem.shard == ShardKind::document_zigzag ? sharding_->rows(0) : 0) {
   if (!shape.ordered_by_node || problem.shard != ShardKind::document_balanced) return;
   if (node_ == 1 || node_ == cp_ranks()) return;
-  std::vector<std::vector<Range>> parts;
-  for (int part = 0; part < cp_ranks(); ++part) parts.push_back(sharding_->ranges(part));
-  parts_ = node_order(problem.mask, parts, node_);
+  const auto make = [&] {
+    std::vector<std::vector<Range>> parts;
+    for (int part = 0; part < cp_ranks(); ++part) parts.push_back(sharding_->ranges(part));
+    return node_order(problem.mask, parts, node_);
+  };
+  parts_ = problem.shardings != nullptr ? problem.shardings->order(cp_ranks(), node_, make) : make();
 }
 
 int Grid::rank(int cp_rank, int member) const {
