@@ -116,10 +116,9 @@ class RegionSet {
   void add(const std::vector<Region>& regions) {
     for (const Region& region : regions) {
       Held& held = by_buffer_[region.buffer];
-      held.tokens = held.regions.empty()
-                        ? region.tokens
-                        : Range{std::min(held.tokens.begin, region.tokens.begin),
-                                std::max(held.tokens.end, region.tokens.end)};
+      held.tokens = held.regions.empty() ? region.tokens
+                                         : Range{std::min(held.tokens.begin, region.tokens.begin),
+                                                 std::max(held.tokens.end, region.tokens.end)};
       held.regions.push_back(region);
     }
   }
@@ -147,7 +146,8 @@ class RegionSet {
 class RunRegions {
  public:
   bool conflicts(const OpRegions& op) const {
-    return written_.overlaps(op.read) || written_.overlaps(op.written) || read_.overlaps(op.written);
+    return written_.overlaps(op.read) || written_.overlaps(op.written) ||
+           read_.overlaps(op.written);
   }
   void add(const OpRegions& op) {
     read_.add(op.read);

@@ -65,9 +65,9 @@ RC_GTEST_PROP(OpRuns, HaveNoTwoOpsThatConflictAndEndOnlyThere, ()) {
   int begin = 0;
   for (int i = 0; i < static_cast<int>(count); ++i) {
     const OpRegions regions = regions_of(ops[static_cast<std::size_t>(i)]);
-    const bool conflicts =
-        std::any_of(ops.begin() + begin, ops.begin() + i,
-                    [&](const Op& before) { return conflict(regions_of(before), regions); });
+    const bool conflicts = std::any_of(ops.begin() + begin, ops.begin() + i, [&](const Op& before) {
+      return conflict(regions_of(before), regions);
+    });
     if (conflicts) begin = i;
     RC_ASSERT(first[static_cast<std::size_t>(i)] == begin);
   }

@@ -45,7 +45,8 @@ Grid::Grid(const ParallelProblem& problem, GridShape shape)
     for (int part = 0; part < cp_ranks(); ++part) parts.push_back(sharding_->ranges(part));
     return node_order(problem.mask, parts, node_);
   };
-  parts_ = problem.shardings != nullptr ? problem.shardings->order(cp_ranks(), node_, make) : make();
+  parts_ =
+      problem.shardings != nullptr ? problem.shardings->order(cp_ranks(), node_, make) : make();
 }
 
 int Grid::rank(int cp_rank, int member) const {

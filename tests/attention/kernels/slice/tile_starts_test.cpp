@@ -14,9 +14,8 @@ namespace longca::slice {
 namespace {
 
 RC_GTEST_PROP(SliceTileStarts, HaveTheTilesInOrderWithTheirFirstEntries, ()) {
-  const TileLists lists =
-      make_tile_lists(random_long_mask(),
-                      {*rc::gen::element(1, 2, 4, 8), *rc::gen::arbitrary<bool>()});
+  const TileLists lists = make_tile_lists(
+      random_long_mask(), {*rc::gen::element(1, 2, 4, 8), *rc::gen::arbitrary<bool>()});
   const std::vector<TileStart> starts = make_tile_starts(lists);
   RC_ASSERT(starts.size() == lists.tiles.size());
   const auto tiles_per_list = static_cast<std::size_t>(lists.tiles_per_list);

@@ -7,9 +7,9 @@
 
 namespace longca::slice {
 
-/// A query tile with the first entries of its lists: a warp reads a word per lane, and knows what to
-/// load. Else it reads the tile, then what that says: two reads, of which the second waits for the
-/// first, and those of a CTA's first work tile are in no cache.
+/// A query tile with the first entries of its lists: a warp reads a word per lane, and knows what
+/// to load. Else it reads the tile, then what that says: two reads, of which the second waits for
+/// the first, and those of a CTA's first work tile are in no cache.
 struct TileStart {
   static constexpr int kPartial = 6;
 
