@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -22,11 +23,23 @@ namespace {
 
 constexpr double kMaxWholeFigure = std::numeric_limits<std::int32_t>::max();
 
+/// What set_figure takes beside the keys of a page, in the units of data sheets.
+struct ShortName {
+  std::string_view name, key;
+  double unit;  ///< of the key's figure, for 1 of the name's
+};
+constexpr ShortName kShortNames[] = {
+    {"gpus_per_node", "node.gpus", 1},
+    {"nic_gbps", "fabric.nic_bytes_per_second", 1e9 / 8},
+};
+
 /// Sets the figure or text of one dotted key, and remembers the keys that there are.
 class FigureSetter {
  public:
   FigureSetter(std::string_view key, double value) : key_(key), value_(value) {}
   FigureSetter(std::string_view key, std::string text) : key_(key), text_(std::move(text)) {}
+  FigureSetter(const ShortName& short_name, double value)
+      : key_(short_name.key), shown_(short_name.name), unit_(short_name.unit), value_(value) {}
 
   void section(const char* name, const char*, std::string& measured) {
     section_ = name;
@@ -36,15 +49,15 @@ class FigureSetter {
   void field(const char* key, const char*, Number& value) {
     if (!offer(section_ + "." + key, !text_)) return;
     if (!std::isfinite(value_) || value_ <= 0) {
-      throw_input_error("'{}' is {}, not a finite number above 0", key_, value_);
+      throw_input_error("'{}' is {}, not a finite number above 0", shown(), value_);
     }
     if constexpr (std::is_same_v<Number, std::int64_t>) {
       if (value_ != std::floor(value_) || value_ > kMaxWholeFigure) {
-        throw_input_error("'{}' is {}, not a whole number from 1 to {}", key_, value_,
+        throw_input_error("'{}' is {}, not a whole number from 1 to {}", shown(), value_,
                           kMaxWholeFigure);
       }
     }
-    value = static_cast<Number>(value_);
+    value = static_cast<Number>(value_ * unit_);
   }
 
   void set(Cluster& cluster) {
@@ -55,11 +68,16 @@ class FigureSetter {
     visit_fabric(cluster.fabric ? *cluster.fabric : none, *this);
     if (!found_) throw_input_error("unknown key '{}'{}", key_, suggestion(key_, known_));
     if (key_.starts_with("fabric.") && !cluster.fabric) {
-      throw_input_error("'{}': the platform {} has no fabric, one node only", key_, cluster.name);
+      throw_input_error("'{}': the platform {} has no fabric, one node only", shown(),
+                        cluster.name);
     }
   }
+  /// Counts `name` among the keys that there are.
+  void know(std::string_view name) { known_.emplace_back(name); }
 
  private:
+  const std::string& shown() const { return shown_.empty() ? key_ : shown_; }
+
   bool offer(const std::string& name, bool fits) {
     known_.push_back(name);
     if (name != key_) return false;
@@ -69,6 +87,8 @@ class FigureSetter {
   }
 
   std::string key_;
+  std::string shown_;  ///< what the caller calls the key, if something else
+  double unit_ = 1;
   std::optional<std::string> text_;
   double value_ = 0;
   std::string section_;
@@ -239,7 +259,12 @@ void set_figure(Cluster& cluster, std::string_view text) {
     throw_input_error("--set '{}' is not KEY=VALUE, as in node.gpus=4", text);
   }
   const std::string key(text.substr(0, equals));
-  FigureSetter(key, parse_number(key, text.substr(equals + 1))).set(cluster);
+  const double value = parse_number(key, text.substr(equals + 1));
+  const auto* short_name = std::ranges::find(kShortNames, key, &ShortName::name);
+  FigureSetter setter = short_name == std::end(kShortNames) ? FigureSetter(key, value)
+                                                            : FigureSetter(*short_name, value);
+  for (const ShortName& known : kShortNames) setter.know(known.name);
+  setter.set(cluster);
   check_shares(cluster);
 }
 

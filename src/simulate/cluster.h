@@ -58,8 +58,9 @@ Cluster load_cluster(const std::string& name);
 /// Of the clusters and platforms that load_cluster finds by name.
 std::vector<std::string> cluster_names();
 
-/// Sets one figure by "KEY=VALUE", as in "fabric.nic_bytes_per_second=25e9". Throws InputError that
-/// names the key (nearest suggested) or the value.
+/// Sets one figure by "KEY=VALUE", as in "fabric.nic_bytes_per_second=25e9"; "nic_gbps=200" (Gb/s)
+/// and "gpus_per_node=4" are short for that and for node.gpus. Throws InputError that names the key
+/// (nearest suggested) or the value.
 void set_figure(Cluster& cluster, std::string_view text);
 
 }  // namespace longca::simulate

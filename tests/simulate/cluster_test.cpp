@@ -186,6 +186,22 @@ TEST(Cluster, OneFigureCanBeSet) {
   EXPECT_THAT(sentence_of([&] { set_figure(node, "fabric.nics=4"); }), HasSubstr("has no fabric"));
 }
 
+TEST(Cluster, FiguresCanBeSetByShortNames) {
+  Cluster cluster = parse_cluster(kPage, "p.toml");
+  set_figure(cluster, "gpus_per_node=4");
+  set_figure(cluster, "nic_gbps=400");
+  EXPECT_EQ(cluster.platform.node.gpus, 4);
+  EXPECT_DOUBLE_EQ(cluster.fabric->nic_bytes_per_second, 50e9);
+  EXPECT_THAT(set_refusal("nic_gbps=0"), HasSubstr("'nic_gbps' is 0, not a finite number above 0"));
+  EXPECT_THAT(set_refusal("gpus_per_node=2.5"), HasSubstr("'gpus_per_node' is 2.5"));
+  EXPECT_THAT(set_refusal("nic_gbp=1"), HasSubstr("did you mean 'nic_gbps'?"));
+  EXPECT_THAT(cluster_refusal("[links]", "nic_gbps = 4\n[links]"), HasSubstr("nic_gbps"))
+      << "a page has keys alone";
+  Cluster node = load_cluster("h200");
+  EXPECT_THAT(sentence_of([&] { set_figure(node, "nic_gbps=4"); }),
+              HasSubstr("'nic_gbps': the platform h200 has no fabric"));
+}
+
 TEST(Cluster, RefusesWhatIsNestedTooDeepForItsParser) {
   std::string key;
   for (int i = 0; i < 50'000; ++i) key += "a.";
