@@ -245,7 +245,8 @@ void add_simulate(CLI::App& app) {
                    "h200x8, h200x8_ib400, h100x8_ib400, FILE.toml")
       ->type_name("P")
       ->required();
-  verb->add_option("--set", arguments->figures, "a figure of the platform: nic_gbps=200; repeatable")
+  verb->add_option("--set", arguments->figures,
+                   "a figure of the platform: nic_gbps=200; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   verb->add_option("--rates", arguments->rates, "kernels' rates from cells on one GPU; repeatable")

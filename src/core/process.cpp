@@ -176,6 +176,13 @@ std::string last_line(const std::string& output) {
   return output.substr(begin, std::min<std::size_t>(end + 1 - begin, 200));
 }
 
+std::string proc_text(const std::filesystem::path& file) {
+  // A read fails where the process ends behind the opening: an istreambuf_iterator throws then.
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
 std::int64_t resident_bytes(pid_t pid) {
   std::ifstream statm("/proc/" + std::to_string(pid) + "/statm");
   std::int64_t size = 0;

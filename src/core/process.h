@@ -73,6 +73,10 @@ std::string describe_process_end(int wait_status);
 /// The last line of a process's output that is not blank, cut at 200 bytes.
 std::string last_line(const std::string& output);
 
+/// What a file of /proc says about a process or thread; "" if that has ended, also while it is
+/// read.
+std::string proc_text(const std::filesystem::path& file);
+
 /// A process's memory in RAM, in bytes; 0 if there is no such process.
 std::int64_t resident_bytes(pid_t pid);
 

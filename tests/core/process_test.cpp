@@ -170,5 +170,11 @@ TEST(ChildProcess, GetsVariablesOverThoseOfThisProcess) {
   EXPECT_EQ(process.take_output(), "new\n");
 }
 
+TEST(ProcText, IsEmptyWhereNothingCanBeRead) {
+  EXPECT_EQ(proc_text("/proc/self/comm").substr(0, 5), "core_");
+  EXPECT_EQ(proc_text("/proc/0/stat"), "") << "no such process";
+  EXPECT_EQ(proc_text("/proc/self/mem"), "") << "it opens, and then the read fails";
+}
+
 }  // namespace
 }  // namespace longca

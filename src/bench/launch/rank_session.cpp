@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <fstream>
-#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -140,8 +138,7 @@ std::string RankSession::who_is_missing() const {
 
 /// Checks that the process id still belongs to a rank and not to a later process.
 bool RankSession::is_rank(pid_t pid) const {
-  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
-  const std::string arguments{std::istreambuf_iterator<char>(file), {}};
+  const std::string arguments = proc_text(fmt::format("/proc/{}/cmdline", pid));
   const auto has = [&](const std::string& text) {
     return arguments.find(text) != std::string::npos;
   };

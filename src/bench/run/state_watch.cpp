@@ -9,14 +9,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "core/printable.h"
+#include "core/process.h"
 #include "core/thread_pool.h"
 
 #ifdef __SSE__
@@ -88,8 +87,7 @@ std::string spins_by_wish() {
 }
 
 bool runs(const std::filesystem::path& task) {
-  std::ifstream file(task / "stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = proc_text(task / "stat");
   const std::size_t name_end = text.rfind(") ");
   return name_end != std::string::npos && text[name_end + 2] == 'R';
 }

@@ -31,7 +31,7 @@ struct DeviceTileLists {
   const PartialTile* partial = nullptr;
   const FullRun* runs = nullptr;
   const RowIntervals* patterns = nullptr;
-  /// Of static masks: the same tiles, in the same order; else nullptr.
+  /// Of static masks of at most kMaxTileStarts: the same tiles, in the same order; else nullptr.
   const TileStart* starts = nullptr;
 };
 

@@ -64,5 +64,16 @@ TEST(SliceTileStarts, AreAWordForEachLaneOfAWarp) {
   }
 }
 
+TEST(SliceTileStarts, AreNotMadeOfVeryManyTiles) {
+  MaskSpec spec;
+  spec.name = "full";
+  constexpr int kTileTokens = kRowGroups * kGroupRows / 8;  // of packs of 8
+  spec.tokens = kTileTokens * static_cast<std::int64_t>(kMaxTileStarts);
+  EXPECT_EQ(make_tile_starts(make_tile_lists(generate_mask(spec).mask, {.pack = 8})).size(),
+            kMaxTileStarts);
+  spec.tokens += kTileTokens;
+  EXPECT_TRUE(make_tile_starts(make_tile_lists(generate_mask(spec).mask, {.pack = 8})).empty());
+}
+
 }  // namespace
 }  // namespace longca::slice

@@ -7,6 +7,7 @@ namespace longca::slice {
 
 std::vector<TileStart> make_tile_starts(const TileLists& lists) {
   std::vector<TileStart> starts;
+  if (lists.order.size() > kMaxTileStarts) return starts;
   starts.reserve(lists.order.size());
   for (std::size_t i = 0; i < lists.order.size(); ++i) {
     const std::int64_t list = static_cast<std::int64_t>(i) / lists.tiles_per_list;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,7 +20,10 @@ struct TileStart {
 };
 static_assert(sizeof(TileStart) == 32 * sizeof(std::int32_t));
 
-/// Of all tiles, those of a list in its order.
+/// With more query tiles the starts would take a plan milliseconds, and calls last many more.
+inline constexpr std::size_t kMaxTileStarts = 16384;
+
+/// Of all tiles, those of a list in its order; none where there are more than kMaxTileStarts.
 std::vector<TileStart> make_tile_starts(const TileLists& lists);
 
 }  // namespace longca::slice
