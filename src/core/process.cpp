@@ -41,7 +41,7 @@ std::vector<std::string> environment_with(const ChildProcess::Environment& over)
         std::ranges::any_of(over, [&](const auto& variable) { return variable.first == name; });
     if (!replaced) result.emplace_back(text);
   }
-  for (const auto& [name, value] : over) result.push_back(name + "=" + value);
+  for (const auto& [name, value] : over) result.push_back(fmt::format("{}={}", name, value));
   return result;
 }
 

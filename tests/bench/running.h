@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-#include "support/temp_directory.h"
+#include "core/process.h"
 
 namespace longca::testing {
 
@@ -14,7 +14,7 @@ inline bool is_running(const std::string& argument) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string pid = entry.path().filename();
     if (pid.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (read_file(entry.path() / "cmdline").find(argument) != std::string::npos) return true;
+    if (proc_text(entry.path() / "cmdline").find(argument) != std::string::npos) return true;
   }
   return false;
 }

@@ -15,6 +15,7 @@
 
 #include "bench/record/record.h"
 #include "bench/running.h"
+#include "core/process.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
 
@@ -359,7 +360,7 @@ TEST_F(Launch, NoRankOutlivesAProgramThatIsKilled) {
 
 /// A process's environment or command line: texts with a zero byte behind each.
 std::string read_process_file(const fs::path& process, const char* name) {
-  return read_file(process / name);
+  return proc_text(process / name);
 }
 
 /// The secret of the ranks that run now, from a rank's environment as the system keeps it.

@@ -9,6 +9,7 @@
 
 #include "bench/bench_run.h"
 #include "bench/running.h"
+#include "support/temp_directory.h"
 
 namespace longca::testing {
 namespace {
