@@ -48,7 +48,7 @@ class FigureSetter {
   template <typename Number>
   void field(const char* key, const char*, Number& value) {
     if (!offer(section_ + "." + key, !text_)) return;
-    if (!std::isfinite(value_) || value_ <= 0) {
+    if (!std::isfinite(value_ * unit_) || value_ <= 0) {
       throw_input_error("'{}' is {}, not a finite number above 0", shown(), value_);
     }
     if constexpr (std::is_same_v<Number, std::int64_t>) {

@@ -193,6 +193,7 @@ TEST(Cluster, FiguresCanBeSetByShortNames) {
   EXPECT_EQ(cluster.platform.node.gpus, 4);
   EXPECT_DOUBLE_EQ(cluster.fabric->nic_bytes_per_second, 50e9);
   EXPECT_THAT(set_refusal("nic_gbps=0"), HasSubstr("'nic_gbps' is 0, not a finite number above 0"));
+  EXPECT_THAT(set_refusal("nic_gbps=1e308"), HasSubstr("not a finite number above 0"));
   EXPECT_THAT(set_refusal("gpus_per_node=2.5"), HasSubstr("'gpus_per_node' is 2.5"));
   EXPECT_THAT(set_refusal("nic_gbp=1"), HasSubstr("did you mean 'nic_gbps'?"));
   EXPECT_THAT(cluster_refusal("[links]", "nic_gbps = 4\n[links]"), HasSubstr("nic_gbps"))
