@@ -105,6 +105,9 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   visit.field("min_pack_gain",
               "Packs within this factor of the best one's cycles are equal: the smallest is taken.",
               tiles.min_pack_gain);
+  visit.field("min_unchecked_tiles",
+              "Full tiles per query tile from which sums are looked at once per query tile.",
+              tiles.min_unchecked_tiles);
 
   auto& visits = platform.slice.backward;
   visit.section("slice.backward", "A CTA of slice's backward kernel, sm_90a, at 128 dimensions.",

@@ -106,6 +106,20 @@ TEST_P(Earlier, EveryMaskInTwoCallsIsRight) {
   }
 }
 
+/// Row maxima move in full tiles: what is computed again is merged once.
+TEST_P(Earlier, LargeScores) {
+  for (const int heads_k : {1, 8}) {
+    for (const std::string name : {"full", "causal", "document"}) {
+      for (const bool in_place : {true, false}) {
+        SCOPED_TRACE(name + ", 8:" + std::to_string(heads_k) + (in_place ? ", in place" : ""));
+        Problem problem = own_problem(3000, heads_k);
+        problem.softmax_scale = 8;
+        expect_right_in_two(problem, small_mask(name, 3000, {8, heads_k}), 1300, in_place);
+      }
+    }
+  }
+}
+
 /// A sink counts in the first call alone; rows that no key sees have nothing but it.
 TEST_P(Earlier, WithSinks) {
   for (const std::string name : {"causal", "shared_question", "block_sparse"}) {

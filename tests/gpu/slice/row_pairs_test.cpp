@@ -97,6 +97,17 @@ TEST_F(RowPairs, LongRowsOfManyHeads) {
   }
 }
 
+/// Row maxima move in full tiles, in one CTA of a pair or in both.
+TEST_F(RowPairs, LargeScores) {
+  for (const float scale : {3.0F, 8.0F}) {
+    for (const std::string name : {"full", "causal", "document", "prefix_lm_causal"}) {
+      Problem problem = problem_of(3000, 3000, 12, 12);
+      problem.softmax_scale = scale;
+      expect_pairs_right(problem, small_mask(name, 3000, {12, 12}), 1, name);
+    }
+  }
+}
+
 TEST_F(RowPairs, OtherDimensionsAndFloat16) {
   for (const DimPair dims : {DimPair{128, 128}, DimPair{192, 128}, DimPair{256, 256}}) {
     Problem problem = problem_of(1000, 1000, 3, 3);

@@ -85,6 +85,11 @@ class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SliceVari
               gpu().hash(0, outputs.o.view().data, outputs.o.bytes()));
     EXPECT_EQ(gpu().hash(0, first.lse.view().data, first.lse.bytes()),
               gpu().hash(0, outputs.lse.view().data, outputs.lse.bytes()));
+    expect_right_outputs(problem, mask, inputs, outputs);
+  }
+
+  static void expect_right_outputs(const Problem& problem, const Mask& mask, const Inputs& inputs,
+                                   const Outputs& outputs) {
     const auto verifier = make_verifier(problem, mask, inputs, {.seconds = 1e6}, kSeed);
     const ConstLseView lse(outputs.lse.view());
     const Verdict verdict = verifier->check_forward(outputs.o.view(), &lse);
@@ -211,39 +216,90 @@ TEST_P(MaskSlice, EveryDimensionThatWasBuilt) {
 }
 
 /// Full tiles take no maximum: of scores of ±50 most exceed the first tile's without harm, of ±150
-/// some by more than a sum may hold, and of ±400 exponentials overflow.
+/// some by more than a sum may hold, and of ±400 exponentials overflow. With pairs of CTAs (16:1
+/// heads) and without them.
 TEST_P(MaskSlice, LargeScoresStayFinite) {
-  const Heads heads = {2, 2};
   for (const DType dtype : kernel_->capabilities().dtypes) {
     if (dtype == DType::float16 && GetParam().dims.head_dim > 128) continue;  // not in every build
     for (const float scale : {1.0F, 3.0F, 8.0F}) {
-      const std::string what =
-          ", scale " + std::to_string(scale) + ", " + std::string(to_string(dtype));
-      for (const int tokens : {130, 700}) {
+      for (const int tokens : {130, 700, 2000}) {
+        const Heads heads = tokens == 700 ? Heads{2, 2} : Heads{16, 1};
         Problem problem = problem_of(tokens, tokens, heads);
         problem.softmax_scale = scale;
         problem.dtype = dtype;
-        expect_right(problem, small_mask("causal", tokens, heads), "causal" + what);
-        expect_right(problem, small_mask("full", tokens, heads), "full" + what);
+        for (const std::string name : {"full", "causal", "document", "shared_question"}) {
+          expect_right(problem, small_mask(name, tokens, heads),
+                       name + " of " + std::to_string(tokens) + ", scale " +
+                           std::to_string(scale) + ", " + std::string(to_string(dtype)));
+        }
       }
     }
   }
 }
 
-/// Over two halves of the keys, one after the other: as over all at once.
+/// The large scores of one head, for which its row maxima move, leave the bits of all KV heads but
+/// its own, whose work tiles CTAs compute before and behind it.
+TEST_P(MaskSlice, LargeScoresOfOneHeadLeaveTheOthersAlone) {
+  const Problem problem = problem_of(3000, 3000, {32, 4});
+  constexpr int kLarge = 9;
+  const Mask mask = small_mask("causal", 3000, {32, 4});
+  const Inputs inputs = make_inputs(problem, kSeed);
+  const auto plan = kernel_->plan(problem, mask);
+  const auto others = [&](const Outputs& outputs) {
+    gpu().synchronize();
+    const auto elements = static_cast<std::size_t>(3000 * 32 * problem.value_dim());
+    std::vector<std::uint16_t> o(elements);
+    gpu().copy(o.data(), outputs.o.view().data, outputs.o.bytes());
+    for (std::size_t i = 0; i < elements; ++i) {
+      const std::size_t head = i / static_cast<std::size_t>(problem.value_dim()) % 32;
+      if (head / 8 == kLarge / 8) o[i] = 0;
+    }
+    return o;
+  };
+  const Outputs before(problem);
+  plan->forward(args_of(inputs, before));
+  const std::vector<std::uint16_t> expected = others(before);
+
+  const auto dim = static_cast<std::size_t>(problem.head_dim);
+  std::vector<BFloat16> q(3000 * 32 * dim);
+  gpu().copy(q.data(), inputs.q.view().data, inputs.q.bytes());
+  for (std::size_t i = 0; i < q.size(); ++i) {
+    if (i / dim % 32 == kLarge) q[i] = BFloat16(static_cast<float>(q[i]) * 100);
+  }
+  gpu().copy(inputs.q.view().data, q.data(), inputs.q.bytes());
+  const Outputs outputs(problem);
+  plan->forward(args_of(inputs, outputs));
+  EXPECT_TRUE(others(outputs) == expected);
+  expect_right_outputs(problem, mask, inputs, outputs);
+}
+
+/// Over two halves of the keys, one after the other: as over all at once. Large scores too, for
+/// which row maxima move in full tiles.
 TEST_P(MaskSlice, MergesIntoGivenResults) {
-  for (const Heads heads : {Heads{4, 4}, Heads{8, 1}}) {
-    const Problem problem = problem_of(300, 300, heads);
+  struct Case {
+    Heads heads;
+    std::int64_t tokens;
+    float scale;
+  };
+  for (const auto& [heads, tokens, scale] :
+       {Case{{4, 4}, 300, 0.1F}, Case{{8, 1}, 300, 0.1F}, Case{{4, 4}, 1500, 8.0F}, Case{{8, 1}, 1500, 8.0F}}) {
+    SCOPED_TRACE(std::to_string(tokens) + " tokens, " + std::to_string(heads.q) + ":" +
+                 std::to_string(heads.k));
+    Problem problem = problem_of(tokens, tokens, heads);
+    problem.softmax_scale = scale;
+    const std::int64_t cut = tokens == 300 ? 130 : 700;
     const Inputs inputs = make_inputs(problem, kSeed);
     // Rows up to 100 see no key of the second part, and 30 of them none at all.
-    const Mask parts[] = {Mask::from_slices(300, 300, {{30, 300, 0, 130, MaskSliceType::full}}),
-                          Mask::from_slices(300, 300, {{100, 300, 130, 300, MaskSliceType::full}})};
+    const longca::MaskSlice first = {30, tokens, 0, cut, MaskSliceType::full};
+    const longca::MaskSlice second = {100, tokens, cut, tokens, MaskSliceType::full};
+    const Mask parts[] = {Mask::from_slices(tokens, tokens, {first}),
+                          Mask::from_slices(tokens, tokens, {second})};
     MemoryTracker& memory = gpu().memory();
     const int dim = problem.value_dim();
-    const Tensor sums(memory, DType::float32, 300, heads.q, dim);
+    const Tensor sums(memory, DType::float32, tokens, heads.q, dim);
     const Outputs outputs(problem);
     gpu().fill(sums.view().data, 0xff, sums.bytes());  // LSE says that there is nothing
-    const std::vector<float> nothing(static_cast<std::size_t>(300 * heads.q),
+    const std::vector<float> nothing(static_cast<std::size_t>(tokens * heads.q),
                                      -std::numeric_limits<float>::infinity());
     gpu().copy(outputs.lse.view().data, nothing.data(), outputs.lse.bytes());
     Problem merging = problem;
@@ -256,7 +312,7 @@ TEST_P(MaskSlice, MergesIntoGivenResults) {
       kernel_->plan(merging, part)->forward(args);
     }
     gpu().synchronize();
-    std::vector<float> merged(static_cast<std::size_t>(300 * heads.q * dim));
+    std::vector<float> merged(static_cast<std::size_t>(tokens * heads.q * dim));
     gpu().copy(merged.data(), sums.view().data, sums.bytes());
     const auto unseen = static_cast<std::size_t>(30 * heads.q * dim);
     EXPECT_TRUE(std::all_of(merged.begin(), merged.begin() + static_cast<std::ptrdiff_t>(unseen),
@@ -265,13 +321,8 @@ TEST_P(MaskSlice, MergesIntoGivenResults) {
     std::fill_n(merged.begin(), unseen, 0.0F);
     std::vector<BFloat16> rounded(merged.begin(), merged.end());
     gpu().copy(outputs.o.view().data, rounded.data(), outputs.o.bytes());
-    const Mask whole = Mask::from_slices(
-        300, 300,
-        {{30, 300, 0, 130, MaskSliceType::full}, {100, 300, 130, 300, MaskSliceType::full}});
-    const auto verifier = make_verifier(problem, whole, inputs, {.seconds = 1e6}, kSeed);
-    const ConstLseView lse(outputs.lse.view());
-    const Verdict verdict = verifier->check_forward(outputs.o.view(), &lse);
-    EXPECT_TRUE(verdict.ok) << verdict.reason;
+    const Mask whole = Mask::from_slices(tokens, tokens, {first, second});
+    expect_right_outputs(problem, whole, inputs, outputs);
   }
 }
 

@@ -25,6 +25,8 @@ namespace longca::slice {
 struct DeviceTileLists {
   int pack = 1;
   bool row_pairs = false;
+  /// Whether query tiles have so many full tiles that ForwardShape::kUnchecked pays.
+  bool unchecked = false;
   int list_heads = 1;
   int tiles_per_list = 0;
   const QueryTile* tiles = nullptr;

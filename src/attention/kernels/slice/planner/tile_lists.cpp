@@ -340,6 +340,13 @@ TileLists make_tile_lists(const Mask& mask, const Tiling& tiling, const cost::Pl
   return lists;
 }
 
+double full_tiles_per_query_tile(const TileLists& lists) {
+  std::int64_t full_tiles = 0;
+  for (const QueryTile& tile : lists.tiles) full_tiles += tile.full_tiles;
+  return lists.tiles.empty() ? 0
+                             : static_cast<double>(full_tiles) / static_cast<double>(lists.tiles.size());
+}
+
 void order_tiles(TileLists& lists) {
   const int together = lists.tiling.tiles();
   lists.order.clear();

@@ -126,6 +126,9 @@ struct TileLists {
 TileLists make_tile_lists(const Mask& mask, const Tiling& tiling,
                           const cost::Platform& platform = cost::default_platform());
 
+/// On average; 0 without query tiles.
+double full_tiles_per_query_tile(const TileLists& lists);
+
 /// Fills in `order`, by the costs of the tiles.
 void order_tiles(TileLists& lists);
 

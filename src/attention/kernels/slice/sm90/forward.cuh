@@ -47,6 +47,9 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     }
     ptx::mbarrier_init(&shared.work_full, 1);
     ptx::mbarrier_init(&shared.work_empty, 1);
+    if constexpr (Shape::kUnchecked) {
+      for (auto& repeat : shared.repeats.of_group) repeat.work.row_begin = -1;
+    }
     ptx::fence_barrier_init();
     ptx::prefetch_tensormap(&args.q);
     ptx::prefetch_tensormap(&args.k);
@@ -65,6 +68,18 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       __syncthreads();
     }
   };
+  bool second_round = false;
+  // Whether a second round follows, of work tiles to be computed again. A CTA must not exit while
+  // the other one of its cluster may still arrive on its barriers.
+  const auto ends_round = [&] {
+    if constexpr (Shape::kCluster > 1) ptx::cluster_sync();
+    if constexpr (Shape::kUnchecked) {
+      bool repeats = false;
+      for (const auto& repeat : shared.repeats.of_group) repeats |= repeat.work.row_begin >= 0;
+      second_round = !second_round && __any_sync(~0u, repeats);
+    }
+    return second_round;
+  };
   if (warpgroup == 0) {
     const int cta = stream * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
     TileScheduler<Shape> scheduler{args, shared, rank, cta / Shape::kCluster};
@@ -75,7 +90,14 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     }
     wait_for_barriers();
     ptx::warpgroup_reg_dealloc<Shape::kProducerRegisters>();
-    if (produces) ForwardProducer<Shape>{args, shared, rank}.run(scheduler);
+    ForwardProducer<Shape> producer{args, shared, rank};
+    if (produces) producer.run(scheduler);
+    if (ends_round()) {
+      if constexpr (Shape::kUnchecked) {
+        if (produces) producer.repeat(scheduler);
+      }
+      ends_round();
+    }
   } else {
     constexpr float kLog2E = 1.4426950408889634f;
     wait_for_barriers();
@@ -84,10 +106,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     const float scale_log2 = Shape::kCapped ? 1 : args.params.scale * kLog2E;
     const int group = warpgroup - 1 - stream * kRowGroups;
     ForwardConsumer<Shape> consumer{args, shared, group, rank, scale_log2};
-    consumer.run();
+    do {
+      consumer.run(second_round);
+    } while (ends_round());
   }
-  // A CTA must not exit while the other one of its cluster may still arrive on its barriers.
-  if constexpr (Shape::kCluster > 1) ptx::cluster_sync();
 #endif
 }
 

@@ -11,9 +11,11 @@ namespace longca::slice::sm90 {
 
 /// Which softmax a key tile gets.
 enum class TileSoftmax {
-  masked,       ///< online_softmax_masked after the pattern; scores may be −∞
-  with_max,     ///< online_softmax_masked; no pattern, no score is −∞
-  without_max,  ///< online_softmax_unmasked; likewise, and few scores should exceed the row max
+  masked,            ///< online_softmax_masked after the pattern; scores may be −∞
+  with_max,          ///< online_softmax_masked; no pattern, no score is −∞
+  without_max,       ///< online_softmax_unmasked; likewise, and few scores should exceed the row max
+  unchecked,         ///< likewise, with sums that somebody else looks at, behind all tiles
+  unchecked_masked,  ///< the same after the pattern; every row has seen a key before
 };
 
 /// A consumer warpgroup computes 64 rows, in steps of a key tile or, at 256 dimensions, of a
@@ -35,6 +37,8 @@ struct ForwardConsumer {
   int v_stage = 0;  ///< of the tile whose P V is still to be issued (pending)
   std::uint32_t v_phase = 0;
   int stored = -1;  ///< stage of Q that O left through, to be marked empty; or −1
+  ptx::PipelineState<Shape::kQueryStages> item{};  ///< of the work tile
+  bool checks = false;  ///< with kUnchecked: lets row maxima move in every tile
   /// A operand [64, kDim]; in registers it saves smem bandwidth. Else its descriptor.
   std::uint32_t q[Shape::kQueriesInRegisters ? kDim / 4 : 1];
   std::uint64_t q_descriptor = 0;
@@ -147,9 +151,9 @@ struct ForwardConsumer {
 
   /// online_softmax_masked of s.
   template <int kKeys>
-  __device__ __forceinline__ bool masked_softmax(float (&o_scale)[2]) {
+  __device__ __forceinline__ bool masked_softmax(float (&o_scale)[2], float slack = kMaxSlack) {
     return online_softmax_masked<kKeys, Shape::kCapped>(
-        s, softmax, scale_log2, o_scale, lowest_row_max<T>(args.params.softcap.cap_log2));
+        s, softmax, scale_log2, o_scale, lowest_row_max<T>(args.params.softcap.cap_log2), slack);
   }
 
   /// Whether probabilities of full tiles are computed before their sums are known.
@@ -196,9 +200,12 @@ struct ForwardConsumer {
   /// their P V pending, to be issued by the next step or finish(). With kPending, P V of the step
   /// before runs beside the softmax. Returns whether a row max of this warp moved.
   template <TileSoftmax kSoftmax, bool kPending>
-  __device__ __forceinline__ bool step(int sub_tile = 0) {
-    constexpr bool kMasked = kSoftmax == TileSoftmax::masked;
-    constexpr bool kTakesMax = kSoftmax != TileSoftmax::without_max;
+  __device__ __forceinline__ bool step(int sub_tile = 0, float slack = kMaxSlack) {
+    constexpr bool kMasked =
+        kSoftmax == TileSoftmax::masked || kSoftmax == TileSoftmax::unchecked_masked;
+    constexpr bool kUnchecked =
+        kSoftmax == TileSoftmax::unchecked || kSoftmax == TileSoftmax::unchecked_masked;
+    constexpr bool kTakesMax = kSoftmax == TileSoftmax::masked || kSoftmax == TileSoftmax::with_max;
     const int k_stage = pipe.index;
     if constexpr (kPending) ptx::mbarrier_wait(&shared.full[v_stage], v_phase);
     ptx::mbarrier_wait(&shared.full[k_stage], pipe.phase);
@@ -220,12 +227,16 @@ struct ForwardConsumer {
     float o_scale[2];
     bool grew;
     if constexpr (kTakesMax) {
-      grew = masked_softmax<kStepKeys>(o_scale);
+      grew = masked_softmax<kStepKeys>(o_scale, slack);
     } else if constexpr (Shape::kCapped) {
       compute_first_parts();
       ptx::warpgroup_fence_operand(s);
     } else {
       subtract_row_max();
+      if constexpr (kUnchecked) {
+#pragma unroll
+        for (float& x : s) x = ptx::exp2(x);
+      }
       ptx::warpgroup_fence_operand(s);
     }
     if constexpr (kPending) {
@@ -238,6 +249,9 @@ struct ForwardConsumer {
     } else if constexpr (Shape::kCapped) {
       exponentiate_part(kParts - 1);
       grew = online_softmax_computed<T>(s, p, softmax, o_scale);
+    } else if constexpr (kUnchecked) {
+      sum_and_pack<T>(s, p, softmax);
+      grew = false;
     } else {
       grew = online_softmax_unmasked<T>(s, p, softmax, o_scale);
     }
@@ -310,13 +324,53 @@ struct ForwardConsumer {
     return Shape::kStepsPerTile == 1 || i < work.narrow_tiles ? 0 : (i - work.narrow_tiles) % 2;
   }
 
+  /// attend() with kUnchecked: narrow tiles, full ones, other partial ones. Returns whether this
+  /// thread's sums say that a row max should have moved. If not, in any thread of the warpgroup, the
+  /// results have the bits that they have with `checks`, where none has moved either.
+  __device__ __forceinline__ bool attend_unchecked(const WorkTile& work) {
+    static_assert(Shape::kStepsPerTile == 1);
+    const int full_end = work.narrow_tiles + work.full_tiles;
+    const int count = work.partial_count + work.full_tiles;
+    const bool has_full = work.full_tiles > 0;
+    bool repeats = false;
+    int i = 0;
+    for (; i < work.narrow_tiles; ++i) {
+      sees_tile() ? narrow_step() : skip_tile();
+      release_stored();
+    }
+    while (i < count) {
+      if (i >= full_end && !sees_tile()) {
+        skip_tile();
+        ++i;
+        continue;
+      }
+      ++i;
+      step<TileSoftmax::masked, false>();
+      release_stored();
+      // The loops issue wgmma: all warps of the warpgroup must take the same one.
+      if (!checks && i < full_end) {
+        for (; i < full_end; ++i) step<TileSoftmax::unchecked, true>();
+      }
+      if (!checks && has_full) {
+        for (; i < count && sees_tile(); ++i) step<TileSoftmax::unchecked_masked, true>();
+        repeats = repeats || exceeds<T>(softmax.row_sum, softmax);
+      } else {
+        const float slack = has_full ? kMaxTileSumLog2 : kMaxSlack;
+        for (; i < count && sees_tile(); ++i) step<TileSoftmax::masked, true>(0, slack);
+      }
+      finish();
+    }
+    return repeats;
+  }
+
   /// Computes all key tiles of a work tile. Deadlock hazard: a pending P V holds the stage of its
   /// V, for which the producer may be waiting before it loads the tiles to be skipped; so finish()
   /// comes before tiles are skipped. With kWatchesRowMax: a row max that moves from the second tile
   /// computed to the first full tile behind the first one means peaked scores: then all later full
   /// tiles take their maxima, as repairs would cost more. Only the work tile itself decides, so
-  /// that the bits do not depend on which CTA takes it.
-  __device__ __forceinline__ void attend(const WorkTile& work) {
+  /// that the bits do not depend on which CTA takes it. Returns whether it is to be repeated.
+  __device__ __forceinline__ bool attend(const WorkTile& work) {
+    if constexpr (Shape::kUnchecked) return attend_unchecked(work);
     constexpr bool kWatches = Shape::kWatchesRowMax;
     constexpr int kSteps = Shape::kStepsPerTile;
     const int partial = work.narrow_tiles + kSteps * (work.partial_count - work.narrow_tiles);
@@ -358,6 +412,7 @@ struct ForwardConsumer {
       }
       finish();
     }
+    return false;
   }
 
   /// Marks empty the stage of Q that O left through, once TMA has read it: only thread 0, which
@@ -370,11 +425,44 @@ struct ForwardConsumer {
     stored = -1;
   }
 
-  __device__ __forceinline__ void run() {
-    for (ptx::PipelineState<Shape::kQueryStages> item;; item.advance()) {
+  /// The row group's number in the cluster.
+  __device__ int number() const { return rank * kRowGroups + group; }
+
+  /// Leaves the work tile to other row groups.
+  __device__ __forceinline__ void skip(const WorkTile& work) {
+    for (int i = work.partial_count + work.full_tiles; i > 0; --i) skip_tile();
+    release_stored();
+    stored = item.index;
+  }
+
+  /// Has the work tile computed again, in the second round.
+  __device__ __forceinline__ void mark_repeat() {
+    checks = true;
+    if (thread() > 0) return;
+    const auto& lists = shared.repeats;
+    const typename Shape::Repeat repeat{
+        shared.work[item.index], lists.partial_begin[item.index], lists.runs_begin[item.index]};
+    for (int cta = 0; cta < Shape::kCluster; ++cta) {
+      ptx::cluster_store(&shared.repeats.of_group[number()], repeat, cta);
+    }
+  }
+
+  /// Computes work tiles until there is none; in the second round, those that this row group marked.
+  __device__ __forceinline__ void run(bool second_round) {
+    if (Shape::kUnchecked && second_round) {
+      skip({});  // what ended the first one
+      item.advance();
+    }
+    for (;; item.advance()) {
       ptx::mbarrier_wait(&shared.q_full[item.index], item.phase);
       const WorkTile work = shared.work[item.index];
       if (work.row_begin < 0) break;
+      // The vote tells the compiler that all lanes go one way.
+      if (Shape::kUnchecked && second_round &&
+          __any_sync(~0u, shared.repeats.group[item.index] != number())) {
+        skip(work);
+        continue;
+      }
       load_q(item.index);
       if constexpr (Shape::kEarlier) {
         fetch_earlier<Shape>(OutputRows{args, work, group}, shared.q[item.index],
@@ -383,7 +471,7 @@ struct ForwardConsumer {
 #pragma unroll
       for (float& x : o) x = 0;
       softmax = SoftmaxState{};
-      attend(work);
+      bool repeats = attend(work);
       release_stored();
       const OutputRows output{args, work, group};
       if constexpr (Shape::kAccumulate) {
@@ -392,8 +480,9 @@ struct ForwardConsumer {
         if constexpr (Shape::kEarlier) {
           ptx::mbarrier_wait(&shared.earlier_full[item.index][group], item.phase);
         }
-        store_output<Shape>(output, softmax, o, shared.q[item.index]);
+        repeats = store_output<Shape>(output, softmax, o, shared.q[item.index], repeats);
       }
+      if (Shape::kUnchecked && repeats) mark_repeat();
       stored = item.index;
       // The only stage: Q of the next work tile waits for it.
       if constexpr (Shape::kQueryStages == 1) release_stored();

@@ -38,6 +38,11 @@ struct OutputRows {
   __device__ void sync() const {
     ptx::named_barrier_sync(warpgroup_barrier<Shape>(group), 128);
   }
+  /// Likewise; whether `flag` is true in any of the threads.
+  template <typename Shape>
+  __device__ bool any(bool flag) const {
+    return ptx::named_barrier_or(warpgroup_barrier<Shape>(group), 128, __any_sync(~0u, flag));
+  }
 };
 
 /// The row, of the warpgroup's 64, of the accumulators r ∈ {0, 1} of a thread of it.
@@ -101,11 +106,12 @@ __device__ __forceinline__ void fetch_earlier(const OutputRows& output, unsigned
 /// then. O goes through `buffer`, the stage of Q in shared memory: from
 /// there by TMA, which leaves out tokens past the end of the tensor, or by the threads where the
 /// work tile ends before the box and the tensor do. TMA may still be reading `buffer` on return
-/// (ForwardConsumer::release_stored).
+/// (ForwardConsumer::release_stored). With kUnchecked, returns whether any thread `repeats`: then O
+/// is not written, and LSE only for the time being.
 template <typename Shape>
-__device__ __forceinline__ void store_output(const OutputRows& output, const SoftmaxState& state,
+__device__ __forceinline__ bool store_output(const OutputRows& output, const SoftmaxState& state,
                                              float (&o)[Shape::kValueDim / 2],
-                                             unsigned char* buffer) {
+                                             unsigned char* buffer, bool repeats) {
   using T = typename Shape::T;
   constexpr int kDim = Shape::kValueDim;
   const ForwardParams& params = output.args.params;
@@ -152,7 +158,11 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
         ptx::pack<T>(o[4 * n + 4], o[4 * n + 5]), ptx::pack<T>(o[4 * n + 6], o[4 * n + 7]));
   }
   ptx::fence_proxy_async_shared();  // these stores, before thread 0's TMA store reads them
-  output.template sync<Shape>();
+  if constexpr (Shape::kUnchecked) {
+    if (output.template any<Shape>(repeats)) return true;
+  } else {
+    output.template sync<Shape>();
+  }
   const bool whole = output.token_begin() + output.tokens() <= output.token_end() ||
                      output.token_end() == params.tokens_q;
   if (whole) {
@@ -178,6 +188,7 @@ __device__ __forceinline__ void store_output(const OutputRows& output, const Sof
     }
     output.template sync<Shape>();
   }
+  return false;
 }
 
 /// Merges o into the float32 O and LSE in device memory, which hold the result over other keys. No

@@ -166,6 +166,7 @@ struct ForwardProducer {
   Shared& shared;
   const int rank;                             ///< in the cluster
   ptx::PipelineState<Shape::kStages> pipe{};  ///< of the next step's K
+  ptx::PipelineState<Shape::kQueryStages> q{};  ///< of the next work tile
   /// Keys of the last step, whose V is still to be loaded (ForwardShape::kKeysAhead). k0 is kAbsent
   /// if it is loaded, k1 if the step is narrow.
   int k0_before = kAbsent, k1_before = kAbsent;
@@ -178,6 +179,10 @@ struct ForwardProducer {
     std::uint64_t* full = &shared.q_full[stage];
     shared.work[stage] = {tile.row_begin, tile.row_end,       head,
                           narrow_tiles,   tile.partial_count, tile.full_tiles};
+    if constexpr (Shape::kUnchecked) {
+      shared.repeats.partial_begin[stage] = tile.partial_begin;
+      shared.repeats.runs_begin[stage] = tile.runs_begin;
+    }
     ptx::mbarrier_arrive_expect_tx(full, Shape::kQueryBytes);
 #pragma unroll
     for (int column = 0; column < Shape::kColumns; ++column) {
@@ -275,7 +280,8 @@ struct ForwardProducer {
     k0_before = kAbsent;
   }
 
-  /// Loads K and V of a work tile: partial tiles, then full ones. During the last of them,
+  /// Loads K and V of a work tile: partial tiles, then full ones; with kUnchecked full ones behind
+  /// the narrow ones. During the last of them,
   /// `scheduler` fetches the next work tile; what it read for this one is copied before. With one
   /// stage of Q, `load_queries` is called behind the first key tile, whose stages the work tile
   /// before frees: that one holds Q longer.
@@ -295,29 +301,29 @@ struct ForwardProducer {
       late = false;
       if (--left < kFetchAhead && !scheduler.ready()) scheduler.advance();
     };
-    for (int begin = 0; begin < tile.partial_count; begin += 32) {
-      const int count = min(32, tile.partial_count - begin);
-      if (begin > 0 && lane() < count) {
-        const PartialTile* from = lists.partial + tile.partial_begin + begin + lane();
-        mine = *reinterpret_cast<const int4*>(from);
-      }
-      for (int i = 0; i < count; ++i) {
+    int full_tiles = tile.full_tiles;
+    int end = Shape::kUnchecked ? narrow_tiles : tile.partial_count;  // of those before full ones
+    for (int i = 0;; end = tile.partial_count) {
+      for (; i < end; ++i) {
+        if (i > 0 && i % 32 == 0 && lane() < tile.partial_count - i) {
+          const PartialTile* from = lists.partial + tile.partial_begin + i + lane();
+          mine = *reinterpret_cast<const int4*>(from);
+        }
         load_key_tile(__shfl_sync(~0u, mine.x, i), __shfl_sync(~0u, mine.y, i),
-                      __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i),
-                      begin + i < narrow_tiles);
+                      __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i), i < narrow_tiles);
         loaded();
       }
-    }
-    for (int i = 0; i < tile.full_tiles; ++i) {
-      const int k0 = runs.take();
-      load_key_tile(k0, runs.take(), kFull, kFull);
-      loaded();
+      for (; full_tiles > 0; --full_tiles) {
+        const int k0 = runs.take();
+        load_key_tile(k0, runs.take(), kFull, kFull);
+        loaded();
+      }
+      if (end == tile.partial_count) break;
     }
     load_values();
   }
 
   __device__ void run(TileScheduler<Shape>& scheduler) {
-    ptx::PipelineState<Shape::kQueryStages> q;
     for (; scheduler.next(); q.advance()) {
       const QueryTile tile = scheduler.query_tile();
       const int narrow_tiles = scheduler.narrow_tiles(tile);
@@ -330,12 +336,44 @@ struct ForwardProducer {
       if constexpr (Shape::kQueryStages > 1) load_queries();
       load_keys(tile, narrow_tiles, scheduler, load_queries);
     }
+    end_round();
+    if (rank == 0 && lane() == 0) reset_counter();
+  }
+
+  /// Tells the consumers that no work tile is left.
+  __device__ void end_round() {
     ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
     if (lane() == 0) {
       shared.work[q.index].row_begin = -1;
       ptx::mbarrier_arrive(&shared.q_full[q.index]);
-      if (rank == 0) reset_counter();
     }
+    q.advance();
+  }
+
+  /// The second round: loads the work tiles that row groups of the cluster have marked, one for each.
+  __device__ void repeat(TileScheduler<Shape>& scheduler) {
+    const DeviceTileLists& lists = args.params.lists;
+    scheduler.reads = 3;  // it has no more to fetch
+#pragma unroll 1
+    for (int group = 0; group < Shape::kCluster * kRowGroups; ++group) {
+      const auto [work, partial_begin, runs_begin] = shared.repeats.of_group[group];
+      if (work.row_begin < 0) continue;
+      const QueryTile tile{work.row_begin,     work.row_end, partial_begin,
+                           work.partial_count, runs_begin,   work.full_tiles};
+      if (lane() < tile.partial_count) {
+        scheduler.partial = reinterpret_cast<const int4*>(lists.partial + partial_begin)[lane()];
+      }
+      if (tile.full_tiles > 0) scheduler.run = lists.runs[runs_begin];
+      kv_head = work.head / (args.params.heads_q / args.params.heads_k);
+      ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
+      if (lane() == 0) {
+        shared.repeats.group[q.index] = group;
+        load_q(q.index, tile, work.head, work.narrow_tiles);
+      }
+      load_keys(tile, work.narrow_tiles, scheduler, [] {});
+      q.advance();
+    }
+    end_round();
   }
 
   /// Counts the takers that have ended; the last one sets both counters back to zero for the next

@@ -44,7 +44,7 @@ struct WorkTile {
 /// of 8), which setmaxnreg redistributes: 56 + 2 · 224 = 3 · 168. With two streams it has five
 /// warpgroups, 640 threads of 96 registers: 32 + 4 · 112 = 5 · 96.
 template <typename Element, typename Dims, bool kAccumulate_, int kCluster_ = 1,
-          bool kCapped_ = false, bool kEarlier_ = false>
+          bool kCapped_ = false, bool kEarlier_ = false, bool kUnchecked_ = false>
 struct ForwardShape {
   using T = Element;
   static constexpr int kDim = Dims::kDim;            ///< of Q and K
@@ -54,6 +54,12 @@ struct ForwardShape {
   static constexpr bool kCapped = kCapped_;
   /// Whether it merges ForwardParams::earlier into what it stores. Of its own for the same reason.
   static constexpr bool kEarlier = kEarlier_;
+  /// Whether full tiles are computed without a look at their sums, before partial tiles but narrow
+  /// ones: the first of them gives every row a row max. If the sums say behind them that a row max
+  /// should have moved, a row group computes that work tile again, once the CTA has no other, and
+  /// lets row maxima move from then on, so that this is once at most. It pays where a query tile has
+  /// many full tiles, and takes a kernel's end longer.
+  static constexpr bool kUnchecked = kUnchecked_;
   /// CTAs per cluster, 1 or 2. Two compute a query tile each with the same key tiles: the same one
   /// for neighbouring head blocks of a KV head, or a pair of a head block's. Each loads one
   /// sub-tile of every key tile and multicasts it, which halves L2 reads.
@@ -78,6 +84,8 @@ struct ForwardShape {
   /// registers left ptxas computes one polynomial after the other, each at its latency.
   static constexpr bool kQueriesInRegisters = kDim == 128 && !kCapped;
   static constexpr int kQueryStages = kDim <= 128 ? 2 : 1;
+  static_assert(!kUnchecked || (kQueriesInRegisters && !kAccumulate && !kEarlier &&
+                                kCluster > 1 && !std::is_same_v<Element, __half>));
   /// Keys that a step of the consumers computes. Where O takes 128 registers, or a thread has 112,
   /// there is room for the scores of one sub-tile: the two of a key tile are then two steps.
   static constexpr int kStepKeys = kValueDim > 128 || kStreams > 1 ? kSubTileKeys : kTileKeys;
@@ -97,6 +105,18 @@ struct ForwardShape {
   static constexpr int kQueryBytes = kColumns * kRowColumnBytes;
   static constexpr int kKeyBytes = kColumns * kKeyColumnBytes;
   static constexpr int kValueBytes = kValueColumns * kKeyColumnBytes;
+
+  /// A work tile that a row group is to compute again.
+  struct Repeat {
+    WorkTile work;                  ///< row_begin < 0: none
+    int partial_begin, runs_begin;  ///< as in QueryTile
+  };
+  struct Repeats {
+    int partial_begin[kQueryStages], runs_begin[kQueryStages];  ///< of `work`
+    int group[kQueryStages];  ///< in the second round: the row group that computes `work`
+    /// Row group g of CTA r is number kRowGroups · r + g. Ordered by the barrier between rounds.
+    Repeat of_group[kCluster * kRowGroups];
+  };
 
   /// Tiles are columns of 64 elements, 128-byte swizzled. For each barrier: who arrives, how often
   /// per phase. A full barrier also counts TMA's bytes; parities are those of PipelineState.
@@ -125,6 +145,7 @@ struct ForwardShape {
     /// Where the earlier O has come to a row group's part of a stage of Q. Full: once, thread 0 of
     /// the warpgroup, with TMA's bytes. Of kEarlier alone.
     std::uint64_t earlier_full[kQueryStages][kRowGroups];
+    Repeats repeats;  ///< of kUnchecked alone
   };
 
   /// Where a stage of Shared::kv begins: K in even ones, V in odd ones, or either where they are of

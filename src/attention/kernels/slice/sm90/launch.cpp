@@ -116,6 +116,11 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
                                 std::string(to_string(dtype)) + " of head dimension " +
                                 to_string(dims) + (possible ? "" : " with a softcap or float32"));
   }
+  const bool stores = params.softcap.cap == 0 && !params.accumulate;
+  if (stores && pairs && params.lists.unchecked &&
+      sm90::dispatch_unchecked(params, dtype, dims, stream)) {
+    return;
+  }
   const auto dispatch = params.softcap.cap > 0 ? sm90::dispatch_capped
                         : params.accumulate    ? sm90::dispatch_merge
                         : pairs                ? sm90::dispatch_pairs

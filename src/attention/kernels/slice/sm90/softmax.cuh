@@ -68,22 +68,23 @@ __device__ __forceinline__ float quad_max(float max) {
   return fmaxf(max, __shfl_xor_sync(~0u, max, 2));
 }
 
+inline constexpr float kMaxSlack = 8;
+
 /// Turns scores, which may be −∞, into probabilities. Keeps the old row max until a score of the
-/// warp exceeds its row's by 8 in log2, so that O is seldom rescaled. Returns whether a row max of
+/// warp exceeds its row's by `slack` in log2, so that O is seldom rescaled. Returns whether a row max of
 /// the warp grew: then row_sum has been multiplied by o_scale[r], and the caller rescales O
 /// likewise; else o_scale is not set. With kBounded, a row max that is set is at least `lowest`.
 template <int kKeys, bool kBounded, int kCount>
 __device__ __forceinline__ bool online_softmax_masked(float (&s)[kCount], SoftmaxState& state,
                                                       float scale_log2, float (&o_scale)[2],
-                                                      float lowest) {
-  constexpr float kSlack = 8;
+                                                      float lowest, float slack = kMaxSlack) {
   // Of this thread's columns: the vote joins the threads, so that only a row max that grows takes
   // shuffles.
   const float max[2] = {own_row_max<kKeys>(s, 0) * scale_log2,
                         own_row_max<kKeys>(s, 1) * scale_log2};
   // A first finite score exceeds −∞; −∞ − −∞ is NaN, which exceeds nothing.
   const bool grows =
-      __any_sync(~0u, max[0] - state.row_max[0] > kSlack || max[1] - state.row_max[1] > kSlack);
+      __any_sync(~0u, max[0] - state.row_max[0] > slack || max[1] - state.row_max[1] > slack);
   if (grows) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -133,6 +134,8 @@ template <typename Element>
 constexpr float max_tile_sum() {
   return std::is_same_v<Element, __half> ? 0x1p10f : 0x1p60f;
 }
+/// Its logarithm, where probabilities are not float16.
+inline constexpr float kMaxTileSumLog2 = 60;
 
 /// Whether this thread's sums of a full tile's probabilities ask for another row max.
 template <typename Element>
@@ -204,6 +207,16 @@ __device__ __forceinline__ void sum_and_pack(const float (&s)[2 * kCount],
     sum[i % 2] += s[2 * i + 1];
     p[i] = ptx::pack<Element>(s[2 * i], s[2 * i + 1]);
   }
+}
+
+/// The same, with the sums added to those of the rows.
+template <typename Element, int kCount>
+__device__ __forceinline__ void sum_and_pack(const float (&s)[2 * kCount],
+                                             std::uint32_t (&p)[kCount], SoftmaxState& state) {
+  float sum[2];
+  sum_and_pack<Element>(s, p, sum);
+#pragma unroll
+  for (int r = 0; r < 2; ++r) state.row_sum[r] += sum[r];
 }
 
 /// As online_softmax_unmasked, of a tile whose s are probabilities already, for caps within

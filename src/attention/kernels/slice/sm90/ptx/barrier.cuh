@@ -120,6 +120,19 @@ __device__ __forceinline__ void cluster_store_async(int* to, int value, std::uin
                : "memory");
 }
 
+/// Stores `value` to the counterpart of `to` in CTA `rank`; a cluster barrier publishes it.
+template <typename T>
+__device__ __forceinline__ void cluster_store(T* to, const T& value, int rank) {
+  static_assert(sizeof(T) % 4 == 0);
+  const auto* words = reinterpret_cast<const std::uint32_t*>(&value);
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(T)) / 4; ++i) {
+    asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(cluster_address(to, rank) + 4 * i),
+                 "r"(words[i])
+                 : "memory");
+  }
+}
+
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
 }
