@@ -229,8 +229,8 @@ TEST_P(MaskSlice, LargeScoresStayFinite) {
         problem.dtype = dtype;
         for (const std::string name : {"full", "causal", "document", "shared_question"}) {
           expect_right(problem, small_mask(name, tokens, heads),
-                       name + " of " + std::to_string(tokens) + ", scale " +
-                           std::to_string(scale) + ", " + std::string(to_string(dtype)));
+                       name + " of " + std::to_string(tokens) + ", scale " + std::to_string(scale) +
+                           ", " + std::string(to_string(dtype)));
         }
       }
     }
@@ -281,8 +281,8 @@ TEST_P(MaskSlice, MergesIntoGivenResults) {
     std::int64_t tokens;
     float scale;
   };
-  for (const auto& [heads, tokens, scale] :
-       {Case{{4, 4}, 300, 0.1F}, Case{{8, 1}, 300, 0.1F}, Case{{4, 4}, 1500, 8.0F}, Case{{8, 1}, 1500, 8.0F}}) {
+  for (const auto& [heads, tokens, scale] : {Case{{4, 4}, 300, 0.1F}, Case{{8, 1}, 300, 0.1F},
+                                             Case{{4, 4}, 1500, 8.0F}, Case{{8, 1}, 1500, 8.0F}}) {
     SCOPED_TRACE(std::to_string(tokens) + " tokens, " + std::to_string(heads.q) + ":" +
                  std::to_string(heads.k));
     Problem problem = problem_of(tokens, tokens, heads);

@@ -38,8 +38,8 @@ UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling) {
 void UploadedLists::upload(const TileLists& lists) {
   shape_.pack = lists.tiling.pack;
   shape_.row_pairs = lists.tiling.row_pairs;
-  shape_.unchecked =
-      full_tiles_per_query_tile(lists) >= cost::default_platform().slice.forward.min_unchecked_tiles;
+  shape_.unchecked = full_tiles_per_query_tile(lists) >=
+                     cost::default_platform().slice.forward.min_unchecked_tiles;
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   ArrayUpload upload;

@@ -343,8 +343,9 @@ TileLists make_tile_lists(const Mask& mask, const Tiling& tiling, const cost::Pl
 double full_tiles_per_query_tile(const TileLists& lists) {
   std::int64_t full_tiles = 0;
   for (const QueryTile& tile : lists.tiles) full_tiles += tile.full_tiles;
-  return lists.tiles.empty() ? 0
-                             : static_cast<double>(full_tiles) / static_cast<double>(lists.tiles.size());
+  return lists.tiles.empty()
+             ? 0
+             : static_cast<double>(full_tiles) / static_cast<double>(lists.tiles.size());
 }
 
 void order_tiles(TileLists& lists) {

@@ -11,10 +11,10 @@ namespace longca::slice::sm90 {
 
 /// Which softmax a key tile gets.
 enum class TileSoftmax {
-  masked,            ///< online_softmax_masked after the pattern; scores may be −∞
-  with_max,          ///< online_softmax_masked; no pattern, no score is −∞
-  without_max,       ///< online_softmax_unmasked; likewise, and few scores should exceed the row max
-  unchecked,         ///< likewise, with sums that somebody else looks at, behind all tiles
+  masked,       ///< online_softmax_masked after the pattern; scores may be −∞
+  with_max,     ///< online_softmax_masked; no pattern, no score is −∞
+  without_max,  ///< online_softmax_unmasked; likewise, and few scores should exceed the row max
+  unchecked,    ///< likewise, with sums that somebody else looks at, behind all tiles
   unchecked_masked,  ///< the same after the pattern; every row has seen a key before
 };
 
@@ -325,8 +325,8 @@ struct ForwardConsumer {
   }
 
   /// attend() with kUnchecked: narrow tiles, full ones, other partial ones. Returns whether this
-  /// thread's sums say that a row max should have moved. If not, in any thread of the warpgroup, the
-  /// results have the bits that they have with `checks`, where none has moved either.
+  /// thread's sums say that a row max should have moved. If not, in any thread of the warpgroup,
+  /// the results have the bits that they have with `checks`, where none has moved either.
   __device__ __forceinline__ bool attend_unchecked(const WorkTile& work) {
     static_assert(Shape::kStepsPerTile == 1);
     const int full_end = work.narrow_tiles + work.full_tiles;
@@ -426,7 +426,9 @@ struct ForwardConsumer {
   }
 
   /// The row group's number in the cluster.
-  __device__ int number() const { return rank * kRowGroups + group; }
+  __device__ int number() const {
+    return rank * kRowGroups + group;
+  }
 
   /// Leaves the work tile to other row groups.
   __device__ __forceinline__ void skip(const WorkTile& work) {
@@ -440,14 +442,15 @@ struct ForwardConsumer {
     checks = true;
     if (thread() > 0) return;
     const auto& lists = shared.repeats;
-    const typename Shape::Repeat repeat{
-        shared.work[item.index], lists.partial_begin[item.index], lists.runs_begin[item.index]};
+    const typename Shape::Repeat repeat{shared.work[item.index], lists.partial_begin[item.index],
+                                        lists.runs_begin[item.index]};
     for (int cta = 0; cta < Shape::kCluster; ++cta) {
       ptx::cluster_store(&shared.repeats.of_group[number()], repeat, cta);
     }
   }
 
-  /// Computes work tiles until there is none; in the second round, those that this row group marked.
+  /// Computes work tiles until there is none; in the second round, those that this row group
+  /// marked.
   __device__ __forceinline__ void run(bool second_round) {
     if (Shape::kUnchecked && second_round) {
       skip({});  // what ended the first one

@@ -164,8 +164,8 @@ struct ForwardProducer {
   using Shared = typename Shape::Shared;
   const ForwardKernelArgs& args;
   Shared& shared;
-  const int rank;                             ///< in the cluster
-  ptx::PipelineState<Shape::kStages> pipe{};  ///< of the next step's K
+  const int rank;                               ///< in the cluster
+  ptx::PipelineState<Shape::kStages> pipe{};    ///< of the next step's K
   ptx::PipelineState<Shape::kQueryStages> q{};  ///< of the next work tile
   /// Keys of the last step, whose V is still to be loaded (ForwardShape::kKeysAhead). k0 is kAbsent
   /// if it is loaded, k1 if the step is narrow.
@@ -301,25 +301,29 @@ struct ForwardProducer {
       late = false;
       if (--left < kFetchAhead && !scheduler.ready()) scheduler.advance();
     };
-    int full_tiles = tile.full_tiles;
-    int end = Shape::kUnchecked ? narrow_tiles : tile.partial_count;  // of those before full ones
-    for (int i = 0;; end = tile.partial_count) {
-      for (; i < end; ++i) {
-        if (i > 0 && i % 32 == 0 && lane() < tile.partial_count - i) {
-          const PartialTile* from = lists.partial + tile.partial_begin + i + lane();
-          mine = *reinterpret_cast<const int4*>(from);
+    const auto load_partial = [&](int from, int to) {
+      for (int begin = from / 32 * 32; begin < to; begin += 32) {
+        if (begin > 0 && lane() < tile.partial_count - begin) {
+          const PartialTile* next = lists.partial + tile.partial_begin + begin + lane();
+          mine = *reinterpret_cast<const int4*>(next);
         }
-        load_key_tile(__shfl_sync(~0u, mine.x, i), __shfl_sync(~0u, mine.y, i),
-                      __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i), i < narrow_tiles);
-        loaded();
+        const int count = min(32, to - begin);
+        for (int i = max(from - begin, 0); i < count; ++i) {
+          load_key_tile(__shfl_sync(~0u, mine.x, i), __shfl_sync(~0u, mine.y, i),
+                        __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i),
+                        begin + i < narrow_tiles);
+          loaded();
+        }
       }
-      for (; full_tiles > 0; --full_tiles) {
-        const int k0 = runs.take();
-        load_key_tile(k0, runs.take(), kFull, kFull);
-        loaded();
-      }
-      if (end == tile.partial_count) break;
+    };
+    const int before_full = Shape::kUnchecked ? narrow_tiles : tile.partial_count;
+    load_partial(0, before_full);
+    for (int i = 0; i < tile.full_tiles; ++i) {
+      const int k0 = runs.take();
+      load_key_tile(k0, runs.take(), kFull, kFull);
+      loaded();
     }
+    if constexpr (Shape::kUnchecked) load_partial(before_full, tile.partial_count);
     load_values();
   }
 
@@ -350,7 +354,8 @@ struct ForwardProducer {
     q.advance();
   }
 
-  /// The second round: loads the work tiles that row groups of the cluster have marked, one for each.
+  /// The second round: loads the work tiles that row groups of the cluster have marked, one for
+  /// each.
   __device__ void repeat(TileScheduler<Shape>& scheduler) {
     const DeviceTileLists& lists = args.params.lists;
     scheduler.reads = 3;  // it has no more to fetch

@@ -57,8 +57,8 @@ struct ForwardShape {
   /// Whether full tiles are computed without a look at their sums, before partial tiles but narrow
   /// ones: the first of them gives every row a row max. If the sums say behind them that a row max
   /// should have moved, a row group computes that work tile again, once the CTA has no other, and
-  /// lets row maxima move from then on, so that this is once at most. It pays where a query tile has
-  /// many full tiles, and takes a kernel's end longer.
+  /// lets row maxima move from then on, so that this is once at most. It pays where a query tile
+  /// has many full tiles, and takes a kernel's end longer.
   static constexpr bool kUnchecked = kUnchecked_;
   /// CTAs per cluster, 1 or 2. Two compute a query tile each with the same key tiles: the same one
   /// for neighbouring head blocks of a KV head, or a pair of a head block's. Each loads one
@@ -84,8 +84,8 @@ struct ForwardShape {
   /// registers left ptxas computes one polynomial after the other, each at its latency.
   static constexpr bool kQueriesInRegisters = kDim == 128 && !kCapped;
   static constexpr int kQueryStages = kDim <= 128 ? 2 : 1;
-  static_assert(!kUnchecked || (kQueriesInRegisters && !kAccumulate && !kEarlier &&
-                                kCluster > 1 && !std::is_same_v<Element, __half>));
+  static_assert(!kUnchecked || (kQueriesInRegisters && !kAccumulate && !kEarlier && kCluster > 1 &&
+                                !std::is_same_v<Element, __half>));
   /// Keys that a step of the consumers computes. Where O takes 128 registers, or a thread has 112,
   /// there is room for the scores of one sub-tile: the two of a key tile are then two steps.
   static constexpr int kStepKeys = kValueDim > 128 || kStreams > 1 ? kSubTileKeys : kTileKeys;

@@ -71,8 +71,8 @@ __device__ __forceinline__ float quad_max(float max) {
 inline constexpr float kMaxSlack = 8;
 
 /// Turns scores, which may be −∞, into probabilities. Keeps the old row max until a score of the
-/// warp exceeds its row's by `slack` in log2, so that O is seldom rescaled. Returns whether a row max of
-/// the warp grew: then row_sum has been multiplied by o_scale[r], and the caller rescales O
+/// warp exceeds its row's by `slack` in log2, so that O is seldom rescaled. Returns whether a row
+/// max of the warp grew: then row_sum has been multiplied by o_scale[r], and the caller rescales O
 /// likewise; else o_scale is not set. With kBounded, a row max that is set is at least `lowest`.
 template <int kKeys, bool kBounded, int kCount>
 __device__ __forceinline__ bool online_softmax_masked(float (&s)[kCount], SoftmaxState& state,
