@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     ptx::mbarrier_init(&shared.work_empty, 1);
     if constexpr (Shape::kUnchecked) {
       for (auto& repeat : shared.repeats.of_group) repeat.work.row_begin = -1;
+      ptx::fence_cluster();
     }
     ptx::fence_barrier_init();
     ptx::prefetch_tensormap(&args.q);
@@ -69,11 +70,10 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
     }
   };
   bool second_round = false;
-  // Whether a second round follows, of work tiles to be computed again. A CTA must not exit while
-  // the other one of its cluster may still arrive on its barriers.
+  // Whether a second round follows, of work tiles to be computed again.
   const auto ends_round = [&] {
-    if constexpr (Shape::kCluster > 1) ptx::cluster_sync();
     if constexpr (Shape::kUnchecked) {
+      ptx::cluster_sync();
       bool repeats = false;
       for (const auto& repeat : shared.repeats.of_group) repeats |= repeat.work.row_begin >= 0;
       second_round = !second_round && __any_sync(~0u, repeats);

@@ -447,6 +447,7 @@ struct ForwardConsumer {
     for (int cta = 0; cta < Shape::kCluster; ++cta) {
       ptx::cluster_store(&shared.repeats.of_group[number()], repeat, cta);
     }
+    ptx::fence_cluster();
   }
 
   /// Computes work tiles until there is none; in the second round, those that this row group

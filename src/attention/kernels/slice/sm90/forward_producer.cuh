@@ -340,18 +340,26 @@ struct ForwardProducer {
       if constexpr (Shape::kQueryStages > 1) load_queries();
       load_keys(tile, narrow_tiles, scheduler, load_queries);
     }
-    end_round();
     if (rank == 0 && lane() == 0) reset_counter();
+    end_round(scheduler);
   }
 
-  /// Tells the consumers that no work tile is left.
-  __device__ void end_round() {
+  /// Tells the consumers that no work tile is left. In a cluster, waits until the other CTA has
+  /// arrived on all barriers of this one, which may exit then.
+  __device__ void end_round(TileScheduler<Shape>& scheduler) {
     ptx::mbarrier_wait(&shared.q_empty[q.index], q.phase ^ 1);
     if (lane() == 0) {
       shared.work[q.index].row_begin = -1;
       ptx::mbarrier_arrive(&shared.q_full[q.index]);
     }
     q.advance();
+    if constexpr (Shape::kCluster > 1) {
+      auto stage = pipe;
+      for (int i = 0; i < Shape::kStages; ++i, stage.advance()) {
+        ptx::mbarrier_wait(&shared.empty[stage.index], stage.phase ^ 1);
+      }
+      if (rank == 0) ptx::mbarrier_wait(&shared.work_empty, scheduler.phase ^ 1);
+    }
   }
 
   /// The second round: loads the work tiles that row groups of the cluster have marked, one for
@@ -378,7 +386,7 @@ struct ForwardProducer {
       load_keys(tile, work.narrow_tiles, scheduler, [] {});
       q.advance();
     }
-    end_round();
+    end_round(scheduler);
   }
 
   /// Counts the takers that have ended; the last one sets both counters back to zero for the next

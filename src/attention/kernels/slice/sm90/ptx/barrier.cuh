@@ -120,7 +120,8 @@ __device__ __forceinline__ void cluster_store_async(int* to, int value, std::uin
                : "memory");
 }
 
-/// Stores `value` to the counterpart of `to` in CTA `rank`; a cluster barrier publishes it.
+/// Stores `value` to the counterpart of `to` in CTA `rank`, to be read behind fence_cluster and a
+/// cluster barrier.
 template <typename T>
 __device__ __forceinline__ void cluster_store(T* to, const T& value, int rank) {
   static_assert(sizeof(T) % 4 == 0);
@@ -133,8 +134,14 @@ __device__ __forceinline__ void cluster_store(T* to, const T& value, int rank) {
   }
 }
 
+/// Publishes no writes: with .release, the default, every thread waits until its own to device
+/// memory are complete.
 __device__ __forceinline__ void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+/// Before it, for the thread that wrote what the cluster is to see.
+__device__ __forceinline__ void fence_cluster() {
+  asm volatile("fence.acq_rel.cluster;" ::: "memory");
 }
 /// Waits until all threads of the cluster have arrived.
 __device__ __forceinline__ void cluster_wait() {
