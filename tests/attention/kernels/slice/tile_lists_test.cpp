@@ -269,6 +269,21 @@ TEST(SliceTileLists, AtFullLengthMatchTheAreaOfTheMask) {
   }
 }
 
+/// 128 rows are 16 tokens of 8 heads; a causal mask's row t sees t / 128 whole key tiles or so.
+TEST(SliceTileLists, CountFullTilesPerQueryTile) {
+  const auto full_tiles = [](const Mask& mask, int pack) {
+    return full_tiles_per_query_tile(make_tile_lists(mask, {.pack = pack}));
+  };
+  const auto of = [](std::int64_t tokens, MaskSliceType type) {
+    return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, type}});
+  };
+  EXPECT_EQ(full_tiles(of(4096, MaskSliceType::full), 8), 32);
+  EXPECT_EQ(full_tiles(of(4096, MaskSliceType::full), 1), 32);
+  EXPECT_NEAR(full_tiles(of(4096, MaskSliceType::causal), 8), 15.5, 0.5);
+  EXPECT_EQ(full_tiles(of(64, MaskSliceType::full), 1), 0);
+  EXPECT_EQ(full_tiles(Mask::from_slices(0, 64, {}), 1), 0);
+}
+
 TEST(SliceTileLists, OfAllMasksVisitTheirCells) {
   for (const MaskTraits& traits : mask_table()) {
     MaskSpec spec;
