@@ -66,7 +66,8 @@ struct Tiling {
 };
 
 /// A query tile and its key tiles, in the order of their computation: narrow ones, other partial
-/// ones, full ones. A query tile without key tiles has only rows that see nothing.
+/// ones, full ones (ForwardShape::kUnchecked: full ones before other partial ones). A query tile
+/// without key tiles has only rows that see nothing.
 struct QueryTile {
   /// Query tokens [row_begin, row_end), at most 128 / P: only theirs of O and LSE are written. None
   /// in the second tile of a pair past the end of Q.

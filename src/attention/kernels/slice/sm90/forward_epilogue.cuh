@@ -103,9 +103,9 @@ __device__ __forceinline__ void fetch_earlier(const OutputRows& output, unsigned
 }
 
 /// Writes O = o / row sum and LSE, or their merge with the earlier result, which is in `buffer`
-/// then. O goes through `buffer`, the stage of Q in shared memory: from
-/// there by TMA, which leaves out tokens past the end of the tensor, or by the threads where the
-/// work tile ends before the box and the tensor do. TMA may still be reading `buffer` on return
+/// then. O goes through `buffer`, the stage of Q in shared memory: from there by TMA, which leaves
+/// out tokens past the end of the tensor, or by the threads where the work tile ends before the box
+/// and the tensor do. TMA may still be reading `buffer` on return
 /// (ForwardConsumer::release_stored). With kUnchecked, returns whether any thread `repeats`: then O
 /// is not written, and LSE only for the time being.
 template <typename Shape>

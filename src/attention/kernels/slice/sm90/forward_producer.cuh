@@ -281,10 +281,9 @@ struct ForwardProducer {
   }
 
   /// Loads K and V of a work tile: partial tiles, then full ones; with kUnchecked full ones behind
-  /// the narrow ones. During the last of them,
-  /// `scheduler` fetches the next work tile; what it read for this one is copied before. With one
-  /// stage of Q, `load_queries` is called behind the first key tile, whose stages the work tile
-  /// before frees: that one holds Q longer.
+  /// the narrow ones. During the last of them, `scheduler` fetches the next work tile; what it read
+  /// for this one is copied before. With one stage of Q, `load_queries` is called behind the first
+  /// key tile, whose stages the work tile before frees: that one holds Q longer.
   template <typename LoadQueries>
   __device__ void load_keys(const QueryTile& tile, int narrow_tiles,
                             TileScheduler<Shape>& scheduler, const LoadQueries& load_queries) {
@@ -320,7 +319,7 @@ struct ForwardProducer {
         loaded();
       }
     };
-    // Either form costs the other's kernel 1 to 2 %.
+    // In the other's form either kernel takes 1 to 2 % longer.
     if constexpr (Shape::kUnchecked) {
       for (int i = 0, end = narrow_tiles;; end = tile.partial_count) {
         for (; i < end; ++i) {
