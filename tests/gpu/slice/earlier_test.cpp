@@ -106,7 +106,7 @@ TEST_P(Earlier, EveryMaskInTwoCallsIsRight) {
   }
 }
 
-/// Row maxima move in full tiles: what is computed again is merged once.
+/// Row maxima move in full tiles, whose probabilities are computed again.
 TEST_P(Earlier, LargeScores) {
   for (const int heads_k : {1, 8}) {
     for (const std::string name : {"full", "causal", "document"}) {

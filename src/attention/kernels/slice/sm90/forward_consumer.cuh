@@ -355,7 +355,7 @@ struct ForwardConsumer {
         for (; i < count && sees_tile(); ++i) step<TileSoftmax::unchecked_masked, true>();
         repeats = repeats || exceeds<T>(softmax.row_sum, softmax);
       } else {
-        const float slack = has_full ? kMaxTileSumLog2 : kMaxSlack;
+        const float slack = has_full ? kCheckedSlack : kMaxSlack;
         for (; i < count && sees_tile(); ++i) step<TileSoftmax::masked, true>(0, slack);
       }
       finish();

@@ -134,8 +134,10 @@ template <typename Element>
 constexpr float max_tile_sum() {
   return std::is_same_v<Element, __half> ? 0x1p10f : 0x1p60f;
 }
-/// Its logarithm, where probabilities are not float16.
-inline constexpr float kMaxTileSumLog2 = 60;
+/// What a score may exceed its row max by, in log2, where row maxima move as they do without a look
+/// at each tile's sums: one more than max_tile_sum of bfloat16 allows, so that no row max moves of
+/// which sums do not say it, however these are rounded.
+inline constexpr float kCheckedSlack = 61;
 
 /// Whether this thread's sums of a full tile's probabilities ask for another row max.
 template <typename Element>
