@@ -96,6 +96,42 @@ class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SliceVari
     EXPECT_TRUE(verdict.ok) << verdict.reason;
   }
 
+  /// Runs before and after the scores of head 9 grow.
+  void expect_others_alone(const Problem& problem, const Mask& mask) {
+    constexpr std::size_t kLarge = 9;
+    const auto heads = static_cast<std::size_t>(problem.heads_q);
+    const std::size_t group = heads / static_cast<std::size_t>(problem.heads_k);
+    const Inputs inputs = make_inputs(problem, kSeed);
+    const auto plan = kernel_->plan(problem, mask);
+    const auto others = [&](const Outputs& outputs) {
+      gpu().synchronize();
+      const std::size_t rows = static_cast<std::size_t>(problem.tokens_q) * heads;
+      const std::size_t elements = rows * static_cast<std::size_t>(problem.value_dim());
+      std::vector<std::uint16_t> o(elements);
+      gpu().copy(o.data(), outputs.o.view().data, outputs.o.bytes());
+      for (std::size_t i = 0; i < elements; ++i) {
+        const std::size_t head = i / static_cast<std::size_t>(problem.value_dim()) % heads;
+        if (head / group == kLarge / group) o[i] = 0;
+      }
+      return o;
+    };
+    const Outputs before(problem);
+    plan->forward(args_of(inputs, before));
+    const std::vector<std::uint16_t> expected = others(before);
+
+    const auto dim = static_cast<std::size_t>(problem.head_dim);
+    std::vector<BFloat16> q(static_cast<std::size_t>(problem.tokens_q) * heads * dim);
+    gpu().copy(q.data(), inputs.q.view().data, inputs.q.bytes());
+    for (std::size_t i = 0; i < q.size(); ++i) {
+      if (i / dim % heads == kLarge) q[i] = BFloat16(static_cast<float>(q[i]) * 100);
+    }
+    gpu().copy(inputs.q.view().data, q.data(), inputs.q.bytes());
+    const Outputs outputs(problem);
+    plan->forward(args_of(inputs, outputs));
+    EXPECT_TRUE(others(outputs) == expected);
+    expect_right_outputs(problem, mask, inputs, outputs);
+  }
+
   std::unique_ptr<Kernel> kernel_;
 };
 
@@ -237,40 +273,35 @@ TEST_P(MaskSlice, LargeScoresStayFinite) {
   }
 }
 
-/// The large scores of one head, for which its row maxima move, leave the bits of all KV heads but
-/// its own, whose work tiles CTAs compute before and behind it.
-TEST_P(MaskSlice, LargeScoresOfOneHeadLeaveTheOthersAlone) {
-  const Problem problem = problem_of(3000, 3000, {32, 4});
-  constexpr int kLarge = 9;
-  const Mask mask = small_mask("causal", 3000, {32, 4});
-  const Inputs inputs = make_inputs(problem, kSeed);
-  const auto plan = kernel_->plan(problem, mask);
-  const auto others = [&](const Outputs& outputs) {
-    gpu().synchronize();
-    const auto elements = static_cast<std::size_t>(3000 * 32 * problem.value_dim());
-    std::vector<std::uint16_t> o(elements);
-    gpu().copy(o.data(), outputs.o.view().data, outputs.o.bytes());
-    for (std::size_t i = 0; i < elements; ++i) {
-      const std::size_t head = i / static_cast<std::size_t>(problem.value_dim()) % 32;
-      if (head / 8 == kLarge / 8) o[i] = 0;
+/// Likewise of block lists, with as many full tiles, whose work tiles do not come in pairs.
+TEST_P(MaskSlice, LargeScoresOfBlocksStayFinite) {
+  for (const float scale : {3.0F, 8.0F}) {
+    for (const std::string name : {"block_sparse", "block_sparse_variable"}) {
+      for (const Heads heads : {Heads{4, 4}, Heads{8, 1}}) {
+        Problem problem = problem_of(3000, 3000, heads);
+        problem.softmax_scale = scale;
+        expect_right(problem, small_mask(name, 3000, heads, "kv", 128),
+                     name + " of " + std::to_string(heads.q) + ":" + std::to_string(heads.k) +
+                         ", scale " + std::to_string(scale));
+      }
     }
-    return o;
-  };
-  const Outputs before(problem);
-  plan->forward(args_of(inputs, before));
-  const std::vector<std::uint16_t> expected = others(before);
-
-  const auto dim = static_cast<std::size_t>(problem.head_dim);
-  std::vector<BFloat16> q(3000 * 32 * dim);
-  gpu().copy(q.data(), inputs.q.view().data, inputs.q.bytes());
-  for (std::size_t i = 0; i < q.size(); ++i) {
-    if (i / dim % 32 == kLarge) q[i] = BFloat16(static_cast<float>(q[i]) * 100);
   }
-  gpu().copy(inputs.q.view().data, q.data(), inputs.q.bytes());
-  const Outputs outputs(problem);
-  plan->forward(args_of(inputs, outputs));
-  EXPECT_TRUE(others(outputs) == expected);
-  expect_right_outputs(problem, mask, inputs, outputs);
+}
+
+/// A mask of 3000 tokens and its heads.
+struct HeadsCase {
+  const char* mask;
+  Heads heads;
+};
+
+/// The large scores of one head, for which its row maxima move, leave the bits of all KV heads but
+/// its own, whose work tiles CTAs compute before and behind it. In pairs of CTAs, and without.
+TEST_P(MaskSlice, LargeScoresOfOneHeadLeaveTheOthersAlone) {
+  for (const auto& [name, heads] :
+       {HeadsCase{"causal", {32, 4}}, HeadsCase{"block_sparse", {32, 32}}}) {
+    SCOPED_TRACE(name);
+    expect_others_alone(problem_of(3000, 3000, heads), small_mask(name, 3000, heads, "kv", 128));
+  }
 }
 
 /// Over two halves of the keys, one after the other: as over all at once. Large scores too, for

@@ -2,11 +2,18 @@
 
 namespace longca::slice::sm90 {
 
-bool dispatch_unchecked(const ForwardParams& params, DType dtype, const DimPair& dims,
+namespace {
+
+template <int kCluster>
+using Shape = ForwardShape<__nv_bfloat16, HeadDims<128>, false, kCluster, false, false, true>;
+
+}  // namespace
+
+bool dispatch_unchecked(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                         cudaStream_t stream) {
   if (dtype != DType::bfloat16 || instance_dim(dims) != 128) return false;
-  launch<ForwardShape<__nv_bfloat16, HeadDims<128>, false, 2, false, false, true>>(params, dtype,
-                                                                                   dims, stream);
+  pairs ? launch<Shape<2>>(params, dtype, dims, stream)
+        : launch<Shape<1>>(params, dtype, dims, stream);
   return true;
 }
 

@@ -117,8 +117,8 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
                                 to_string(dims) + (possible ? "" : " with a softcap or float32"));
   }
   const bool stores = params.softcap.cap == 0 && !params.accumulate;
-  if (stores && pairs && params.lists.unchecked &&
-      sm90::dispatch_unchecked(params, dtype, dims, stream)) {
+  if (stores && params.lists.unchecked &&
+      sm90::dispatch_unchecked(params, dtype, dims, pairs, stream)) {
     return;
   }
   const auto dispatch = params.softcap.cap > 0 ? sm90::dispatch_capped

@@ -34,16 +34,16 @@ int sm_count();
 void check_pack(int pack, int group_size);
 
 /// Launch an instance of the forward kernel: `store` writes O and LSE, `pairs` the same by clusters
-/// of two CTAs, `unchecked` likewise for many full tiles (ForwardShape::kUnchecked), `merge` merges
-/// into float32 O and LSE, `capped` stores or merges without clusters, with a softcap; `earlier`
-/// stores the merge with an earlier result, in `pairs` or not; `192` and `256` any of those before
-/// for wider heads, in `pairs` where that is possible. False if this build has none for the dtype
-/// and head dimensions. One source file each, so that they compile in parallel.
+/// of two CTAs, `unchecked` either of them for many full tiles (ForwardShape::kUnchecked), `merge`
+/// merges into float32 O and LSE, `capped` stores or merges without clusters, with a softcap;
+/// `earlier` stores the merge with an earlier result, in `pairs` or not; `192` and `256` any of
+/// those before for wider heads, in `pairs` where that is possible. False if this build has none
+/// for the dtype and head dimensions. One source file each, so that they compile in parallel.
 bool dispatch_store(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
 bool dispatch_pairs(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
-bool dispatch_unchecked(const ForwardParams& params, DType dtype, const DimPair& dims,
+bool dispatch_unchecked(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                         cudaStream_t stream);
 bool dispatch_merge(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
