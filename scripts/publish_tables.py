@@ -545,6 +545,15 @@ def training_loop(rows):
     return markdown(["mask", "tokens per GPU", *ways, "times as fast"], lines, right=range(2, len(ways) + 3))
 
 
+def beside_dense(report):
+    """Block-sparse cells beside dense ones, for each mask and pass, as `longca report --md` has them."""
+    sections = [section for section in report.split("\n## ") if section.startswith("Block-sparse attention beside dense\n")]
+    if len(sections) != 1:
+        raise CannotPublish("the records have no block-sparse cells beside dense ones")
+    parts = [part.split("\n\n", 1) for part in sections[0].split("\n### ")[1:]]
+    return "\n".join(f"{title}:\n\n{text.strip()}\n" for title, text in parts)
+
+
 def console(screen):
     """The table of cells as it stands on the screen, without what is above and below it."""
     tables = [text for text in screen.split("\n\n") if text.split("\n", 2)[1:2] and text.split("\n")[1].startswith("mask ")]
@@ -578,6 +587,8 @@ COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
 BENCHMARKS = {"training_loop": training_loop}
 # Of what `longca report` prints.
 SCREENS = {"console": console, "summary": summary}
+# Of what `longca report --md` writes.
+REPORTS = {"beside_dense": beside_dense}
 # Of what `longca advise` prints.
 ANSWERS = {"answer": answer}
 OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by",

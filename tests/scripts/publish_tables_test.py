@@ -48,6 +48,13 @@ class Tables(unittest.TestCase):
             with self.assertRaisesRegex(tables.CannotPublish, "summaries"):
                 tables.summary(wrong)
 
+    def test_of_a_report_the_tables_beside_dense_are_kept(self):
+        section = "## Block-sparse attention beside dense\n\nheads 8:2\n\n### `a`, forward\n\n| 1 |\n|--:|\n\n### `b`, backward\n\n| 2 |\n"
+        report = f"# longca-bench\n\n1 cell\n\n## density 0.2\n\n| 3 |\n\n{section}\n## Cells that cannot run\n\n- none\n"
+        self.assertEqual(tables.beside_dense(report), "`a`, forward:\n\n| 1 |\n|--:|\n\n`b`, backward:\n\n| 2 |\n")
+        with self.assertRaisesRegex(tables.CannotPublish, "no block-sparse cells"):
+            tables.beside_dense("# longca-bench\n\n## density 0.2\n\n| 3 |\n")
+
     def test_of_an_answer_the_files_are_left_out(self):
         choices = "NVIDIA H200: 3 cells\n\ncausal: step\n   1  slice  8.30"
         self.assertEqual(tables.answer(f"{choices}\n\nfrom the records in\n  results/a.jsonl\n"), f"```\n{choices}\n```\n")
