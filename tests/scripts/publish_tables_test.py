@@ -32,34 +32,6 @@ class Tables(unittest.TestCase):
         found = [record("a", rate="90"), record("b", rate="120"), record("c", rate="100"), record("d", status="wrong")]
         self.assertEqual(rows_of(tables.leaders(found))[2:], [["`causal`", "`b` **120**, `c` 100"]])
 
-    def test_of_the_screen_the_table_of_cells_is_kept(self):
-        table = "                 forward\nmask    tokens  kernel  TFLOP/s\nfull        8K  fa3       759.8*"
-        screen = f"8 cells: 8 ok\n\n         forward\nkernel    speed\nfa3       1.000\n\n{table}\n\n*  fastest\n"
-        self.assertEqual(tables.console(screen), f"```\n{table}\n```\n")
-        for wrong in ("8 cells: 8 ok\n", f"{table}\n\nheads 8:2\n\n{table}\n"):
-            with self.assertRaisesRegex(tables.CannotPublish, "tables of cells"):
-                tables.console(wrong)
-
-    def test_of_the_screen_the_summary_is_kept(self):
-        summary = "           forward\nkernel    speed\nfa3       1.000\nspeed: of the fastest's\nfirst: of these"
-        screen = f"8 cells: 8 ok\n\n{summary}\n\nmask    tokens\nfull        8K\n"
-        self.assertEqual(tables.summary(screen), f"```\n{summary}\n```\n")
-        for wrong in ("8 cells: 8 ok\n", f"{summary}\n\nOver ranks: 1 cell\n\n{summary}\n"):
-            with self.assertRaisesRegex(tables.CannotPublish, "summaries"):
-                tables.summary(wrong)
-
-    def test_of_a_report_the_tables_beside_dense_are_kept(self):
-        section = "## Block-sparse attention beside dense\n\nheads 8:2\n\n### `a`, forward\n\n| 1 |\n|--:|\n\n### `b`, backward\n\n| 2 |\n"
-        report = f"# longca-bench\n\n1 cell\n\n## density 0.2\n\n| 3 |\n\n{section}\n## Cells that cannot run\n\n- none\n"
-        self.assertEqual(tables.beside_dense(report), "`a`, forward:\n\n| 1 |\n|--:|\n\n`b`, backward:\n\n| 2 |\n")
-        with self.assertRaisesRegex(tables.CannotPublish, "no block-sparse cells"):
-            tables.beside_dense("# longca-bench\n\n## density 0.2\n\n| 3 |\n")
-
-    def test_of_an_answer_the_files_are_left_out(self):
-        choices = "NVIDIA H200: 3 cells\n\ncausal: step\n   1  slice  8.30"
-        self.assertEqual(tables.answer(f"{choices}\n\nfrom the records in\n  results/a.jsonl\n"), f"```\n{choices}\n```\n")
-        self.assertEqual(tables.answer(choices), f"```\n{choices}\n```\n")
-
     def test_masks_and_lengths_come_in_their_order(self):
         found = [record("a", mask, tokens=tokens) for tokens in ("32768", "1024", "100") for mask in ("causal", "full")]
         rows = rows_of(tables.rates(found))
