@@ -27,6 +27,7 @@ struct DeviceTileLists {
   bool row_pairs = false;
   /// Whether query tiles have so many full tiles that ForwardShape::kUnchecked pays.
   bool unchecked = false;
+  bool of_blocks = false;  ///< of a mask with block lists
   int list_heads = 1;
   int tiles_per_list = 0;
   const QueryTile* tiles = nullptr;
