@@ -96,7 +96,7 @@ class MaskSlice : public GpuTest, public ::testing::WithParamInterface<SliceVari
     EXPECT_TRUE(verdict.ok) << verdict.reason;
   }
 
-  /// Runs before and after the scores of head 9 grow.
+  /// Large scores of head 9 leave the bits of all KV heads but its own.
   void expect_others_alone(const Problem& problem, const Mask& mask) {
     constexpr std::size_t kLarge = 9;
     const auto heads = static_cast<std::size_t>(problem.heads_q);
@@ -288,17 +288,14 @@ TEST_P(MaskSlice, LargeScoresOfBlocksStayFinite) {
   }
 }
 
-/// A mask of 3000 tokens and its heads.
-struct HeadsCase {
-  const char* mask;
-  Heads heads;
-};
-
-/// The large scores of one head, for which its row maxima move, leave the bits of all KV heads but
-/// its own, whose work tiles CTAs compute before and behind it. In pairs of CTAs, and without.
+/// Where the row maxima of one head move, whose work tiles CTAs compute before and behind those of
+/// others. In pairs of CTAs, and without.
 TEST_P(MaskSlice, LargeScoresOfOneHeadLeaveTheOthersAlone) {
-  for (const auto& [name, heads] :
-       {HeadsCase{"causal", {32, 4}}, HeadsCase{"block_sparse", {32, 32}}}) {
+  struct Case {
+    const char* mask;
+    Heads heads;
+  };
+  for (const auto& [name, heads] : {Case{"causal", {32, 4}}, Case{"block_sparse", {32, 32}}}) {
     SCOPED_TRACE(name);
     expect_others_alone(problem_of(3000, 3000, heads), small_mask(name, 3000, heads, "kv", 128));
   }
