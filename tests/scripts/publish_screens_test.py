@@ -10,21 +10,22 @@ from publish_tables import CannotPublish  # noqa: E402
 
 
 class Screens(unittest.TestCase):
+    def expect_kept(self, part, kept, screen, refused, why):
+        self.assertEqual(part(screen), f"```\n{kept}\n```\n")
+        for wrong in refused:
+            with self.assertRaisesRegex(CannotPublish, why):
+                part(wrong)
+
     def test_of_the_screen_the_table_of_cells_is_kept(self):
         table = "                 forward\nmask    tokens  kernel  TFLOP/s\nfull        8K  fa3       759.8*"
         screen = f"8 cells: 8 ok\n\n         forward\nkernel    speed\nfa3       1.000\n\n{table}\n\n*  fastest\n"
-        self.assertEqual(screens.console(screen), f"```\n{table}\n```\n")
-        for wrong in ("8 cells: 8 ok\n", f"{table}\n\nheads 8:2\n\n{table}\n"):
-            with self.assertRaisesRegex(CannotPublish, "tables of cells"):
-                screens.console(wrong)
+        self.expect_kept(screens.console, table, screen, ("8 cells: 8 ok\n", f"{table}\n\nheads 8:2\n\n{table}\n"), "tables of cells")
 
     def test_of_the_screen_the_summary_is_kept(self):
         summary = "           forward\nkernel    speed\nfa3       1.000\nspeed: of the fastest's\nfirst: of these"
         screen = f"8 cells: 8 ok\n\n{summary}\n\nmask    tokens\nfull        8K\n"
-        self.assertEqual(screens.summary(screen), f"```\n{summary}\n```\n")
-        for wrong in ("8 cells: 8 ok\n", f"{summary}\n\nOver ranks: 1 cell\n\n{summary}\n"):
-            with self.assertRaisesRegex(CannotPublish, "summaries"):
-                screens.summary(wrong)
+        self.expect_kept(screens.summary, summary, screen,
+                         ("8 cells: 8 ok\n", f"{summary}\n\nOver ranks: 1 cell\n\n{summary}\n"), "summaries")
 
     def test_of_a_report_the_tables_beside_dense_are_kept(self):
         section = "## Block-sparse attention beside dense\n\nheads 8:2\n\n### `a`, forward\n\n| 1 |\n|--:|\n\n### `b`, backward\n\n| 2 |\n"
