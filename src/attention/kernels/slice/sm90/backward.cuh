@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       BackwardProducer<Shape>{args, shared}.run();
     } else if (threadIdx.x < 32 * (1 + Shape::kDqBuffers)) {
       const int buffer = static_cast<int>(threadIdx.x / 32) - 1;
-      if (threadIdx.x % 32 == 0) BackwardDqAccumulator<Shape>{args, shared, buffer}.run();
+      if (ptx::elect_one()) BackwardDqAccumulator<Shape>{args, shared, buffer}.run();
     }
   } else if constexpr (Shape::kNarrow) {
     const int warp = static_cast<int>(threadIdx.x / 32 % 4);

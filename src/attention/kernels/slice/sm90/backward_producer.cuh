@@ -19,8 +19,6 @@ struct BackwardProducer {
   ptx::PipelineState<Shape::kKeyStages> keys_pipe{};
   std::uint32_t pattern_phase = 0;
 
-  __device__ __forceinline__ bool leads() const { return threadIdx.x == 0; }
-
   /// Loads Q, dO, row terms and the pattern of a query tile into the next stage. Unless
   /// kRowsTogether, dO has a full barrier of its own, so that consumers start with K Qᵀ before it
   /// has arrived.
@@ -36,7 +34,7 @@ struct BackwardProducer {
     if constexpr (kTogether && !Shape::kRowsEmptyTogether) {
       ptx::mbarrier_wait(&shared.dout_empty[stage], pipe.phase ^ 1);
     }
-    if (leads()) {
+    if (ptx::elect_one()) {
       shared.tile[stage] = {index, pattern, prior_adds};
       ptx::mbarrier_arrive_expect_tx(full, Shape::kRowBytes + Shape::kTermBytes +
                                                (kTogether ? Shape::kDoutBytes : 0) +
@@ -59,7 +57,7 @@ struct BackwardProducer {
       ptx::mbarrier_wait(&shared.dout_empty[dout_stage], (kOneStage ? dout_phase : pipe.phase) ^ 1);
     }
     if constexpr (kOneStage) dout_phase ^= 1;
-    if (leads()) {
+    if (ptx::elect_one()) {
       if constexpr (!kTogether) ptx::mbarrier_arrive_expect_tx(dout_full, Shape::kDoutBytes);
 #pragma unroll
       for (int column = 0; column < Shape::kValueColumns; ++column) {
@@ -79,7 +77,7 @@ struct BackwardProducer {
       ptx::mbarrier_wait(&shared.pattern_empty, pattern_phase ^ 1);
       pattern_phase ^= 1;
     }
-    if (leads()) {
+    if (ptx::elect_one()) {
       if constexpr (Shape::kHalves) pattern = pattern_index(pattern);
       ptx::bulk_load(shared.pattern[kOneStage ? 0 : pipe.index],
                      args.params.lists.patterns + static_cast<std::int64_t>(pattern) * kTileKeys,
@@ -93,7 +91,7 @@ struct BackwardProducer {
     std::uint64_t* full = &shared.keys_full[stage];
     ptx::mbarrier_wait(&shared.keys_empty[stage], keys_pipe.phase ^ 1);
     keys_pipe.advance();
-    if (leads()) {
+    if (ptx::elect_one()) {
       shared.work[stage] = work;
       if (work.q_tiles == 0) {
         ptx::mbarrier_arrive(full);
@@ -132,13 +130,13 @@ struct BackwardProducer {
     ptx::griddepcontrol_launch_dependents();
     for (;;) {
       int id = 0;
-      if (leads()) id = atomicAdd(args.work_counter, 1);
+      if (threadIdx.x == 0) id = atomicAdd(args.work_counter, 1);
       id = __shfl_sync(~0u, id, 0);
       if (id >= args.work_items) break;
       run_item(id);
     }
     ptx::mbarrier_wait(&shared.keys_empty[keys_pipe.index], keys_pipe.phase ^ 1);
-    if (leads()) {
+    if (ptx::elect_one()) {
       shared.work[keys_pipe.index].q_tiles = -1;
       ptx::mbarrier_arrive(&shared.keys_full[keys_pipe.index]);
     }

@@ -247,7 +247,7 @@ struct ForwardProducer {
 
   __device__ void load_step(int k0, int k1, int pattern0, int pattern1, bool narrow) {
     ptx::mbarrier_wait(&shared.empty[pipe.index], pipe.phase ^ 1);
-    if (lane() == 0) {
+    if (ptx::elect_one()) {
       shared.pattern[pipe.index][0] = pattern0;
       shared.pattern[pipe.index][1] = pattern1;
       const int patterns = (pattern0 >= 0) + (pattern1 >= 0);
@@ -271,7 +271,7 @@ struct ForwardProducer {
     const bool wraps = pipe.index == 0;
     const int stage = wraps ? Shape::kStages - 1 : pipe.index - 1;
     ptx::mbarrier_wait(&shared.empty[stage], pipe.phase ^ (wraps ? 0 : 1));
-    if (lane() == 0) {
+    if (ptx::elect_one()) {
       const bool narrow = k1_before == kAbsent;
       ptx::mbarrier_arrive_expect_tx(&shared.full[stage],
                                      narrow ? Shape::kValueBytes / 2 : Shape::kValueBytes);

@@ -26,6 +26,21 @@ struct PipelineState {
   }
 };
 
+/// Whether this thread is the one that acts for its warp, whose lanes are all here. Of a thread that
+/// `threadIdx` names the compiler does not know that it is alone: where operands of TMA lie in
+/// registers, it then makes a loop over lanes for each instruction.
+__device__ __forceinline__ bool elect_one() {
+  std::uint32_t elected = 0;
+  asm volatile(
+      "{\n"
+      ".reg .pred elected;\n"
+      "elect.sync _|elected, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, elected;\n"
+      "}\n"
+      : "=r"(elected));
+  return elected != 0;
+}
+
 __device__ __forceinline__ void mbarrier_init(std::uint64_t* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(arrivals));
