@@ -103,6 +103,7 @@ struct SliceForwardCycles {
   std::int64_t sub_tile_cycles = 0;
   std::int64_t pair_start_cycles = 0;
   double pair_tile_share = 0;
+  double half_tile_share = 0;
   double min_pack_gain = 0;
   double min_unchecked_tiles = 0;
 
@@ -116,6 +117,8 @@ struct SliceBackwardCycles {
   std::int64_t key_tile_cycles = 0;
   std::int64_t empty_tile_cycles = 0;
   std::int64_t query_tile_cycles = 0;
+  double half_visit_share = 0;
+  double masked_visit_share = 0;
   std::int64_t add_keys_cycles = 0;
   std::int64_t split_tile_cycles = 0;
   std::int64_t chunk_visits = 0;

@@ -102,6 +102,8 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               tiles.pair_start_cycles);
   visit.field("pair_tile_share", "Factor on a tile's cycles in a pair of CTAs.",
               tiles.pair_tile_share);
+  visit.field("half_tile_share", "Factor on a tile's cycles where one of its row groups sees it.",
+              tiles.half_tile_share);
   visit.field("min_pack_gain",
               "Packs within this factor of the best one's cycles are equal: the smallest is taken.",
               tiles.min_pack_gain);
@@ -119,6 +121,10 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   visit.field("query_tile_cycles",
               "A visit to a query tile of 64 rows: five products of 64 × 128 × 128.",
               visits.query_tile_cycles);
+  visit.field("half_visit_share", "Factor on a visit's cycles where it sees one half of the keys.",
+              visits.half_visit_share);
+  visit.field("masked_visit_share", "Factor on a visit's cycles where a pattern hides keys.",
+              visits.masked_visit_share);
   visit.field("add_keys_cycles",
               "Added where an item's results are added to those of others with its keys.",
               visits.add_keys_cycles);

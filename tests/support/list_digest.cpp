@@ -16,6 +16,11 @@ static void digest(Digest& out, const PartialTile& tile) {
   out.add(k_begin[0], k_begin[1], pattern[0], pattern[1]);
 }
 
+static void digest(Digest& out, const TileJoints& joints) {
+  const auto& [joint] = joints;
+  out.add(joint[0].cut(), joint[0].skip(), joint[1].cut(), joint[1].skip());
+}
+
 static void digest(Digest& out, const FullRun& run) {
   const auto& [k_begin, sub_tiles] = run;
   out.add(k_begin, sub_tiles);
@@ -48,9 +53,11 @@ static void digest(Digest& out, const WorkItem& item) {
 }
 
 void digest(Digest& out, const TileLists& lists) {
-  const auto& [tiling, list_heads, tiles_per_list, tiles, partial, runs, patterns, order] = lists;
-  const auto& [pack, row_pairs] = tiling;
+  const auto& [tiling, list_heads, tiles_per_list, tiles, partial, joints, runs, patterns, order] =
+      lists;
+  const auto& [pack, row_pairs, joins] = tiling;
   if (row_pairs) out.add(row_pairs);
+  if (joins) out.add(joins, joints);
   out.add(pack, list_heads, tiles_per_list, tiles, partial, runs, patterns, order);
 }
 

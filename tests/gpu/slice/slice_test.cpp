@@ -164,6 +164,16 @@ TEST_P(MaskSlice, BlockListsOfQueryHeadsAndOddBlocks) {
   }
 }
 
+/// Kept blocks of 20 to 60 tokens leave remainders alone: more partial tiles than a warp reads at a
+/// time, most of whose sub-tiles have joints.
+TEST_P(MaskSlice, ManyRemaindersOfKeptBlocks) {
+  for (const Heads heads : {Heads{8, 1}, Heads{2, 2}}) {
+    expect_right(problem_of(6000, 6000, heads),
+                 small_mask("block_sparse_variable", 6000, heads, "kv", 40),
+                 std::to_string(heads.q) + ":" + std::to_string(heads.k));
+  }
+}
+
 /// Blocks that sub-tiles and row groups do not cross: the lists are made on the GPU.
 TEST_P(MaskSlice, BlockListsFromBits) {
   for (const std::int64_t block : {64, 128, 192}) {

@@ -39,15 +39,18 @@ UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling) {
 void UploadedLists::upload(const TileLists& lists) {
   shape_.pack = lists.tiling.pack;
   shape_.row_pairs = lists.tiling.row_pairs;
-  shape_.unchecked = full_tiles_per_query_tile(lists) >=
-                     cost::default_platform().slice.forward.min_unchecked_tiles;
+  shape_.unchecked =
+      !lists.joints.empty() || full_tiles_per_query_tile(lists) >=
+                                   cost::default_platform().slice.forward.min_unchecked_tiles;
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   ArrayUpload upload;
   tiles_ = upload.add(tiles_in_order(lists));
   const bool made_by_device = partial_.data() != nullptr || runs_.data() != nullptr;
-  if (lists.list_heads == 1 && !made_by_device) starts_ = upload.add(make_tile_starts(lists));
+  if (lists.list_heads == 1 && !made_by_device && lists.joints.empty())
+    starts_ = upload.add(make_tile_starts(lists));
   host_partial_ = upload.add(lists.partial);
+  joints_ = upload.add(lists.joints);
   host_runs_ = upload.add(lists.runs);
   patterns_ = upload.add(lists.patterns);
   work_counter_ = upload.add(std::vector<std::int32_t>(2));
@@ -58,6 +61,7 @@ DeviceTileLists UploadedLists::args() const {
   DeviceTileLists args = shape_;
   args.tiles = tiles_.in(lists_);
   args.partial = partial_.data() ? partial_.as<PartialTile>() : host_partial_.in(lists_);
+  args.joints = joints_.in(lists_);
   args.runs = runs_.data() ? runs_.as<FullRun>() : host_runs_.in(lists_);
   args.patterns = patterns_.in(lists_);
   args.starts = starts_.in(lists_);

@@ -30,6 +30,7 @@ class UploadedLists {
   UploadedArray<QueryTile> tiles_;
   UploadedArray<TileStart> starts_;
   UploadedArray<PartialTile> host_partial_;
+  UploadedArray<TileJoints> joints_;
   UploadedArray<FullRun> host_runs_;
   UploadedArray<RowIntervals> patterns_;
   UploadedArray<std::int32_t> work_counter_;

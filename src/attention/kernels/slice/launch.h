@@ -25,13 +25,15 @@ namespace longca::slice {
 struct DeviceTileLists {
   int pack = 1;
   bool row_pairs = false;
-  /// Whether query tiles have so many full tiles that ForwardShape::kUnchecked pays.
+  /// Whether query tiles have so many full tiles that ForwardShape::kUnchecked pays, or joints,
+  /// which it alone can read (and kEarlier).
   bool unchecked = false;
   bool of_blocks = false;  ///< of a mask with block lists
   int list_heads = 1;
   int tiles_per_list = 0;
   const QueryTile* tiles = nullptr;
   const PartialTile* partial = nullptr;
+  const TileJoints* joints = nullptr;  ///< nullptr without joints
   const FullRun* runs = nullptr;
   const RowIntervals* patterns = nullptr;
   /// Of static masks of at most kMaxTileStarts: the same tiles, in the same order; else nullptr.

@@ -13,6 +13,7 @@
 #include "attention/kernels/slice/device_lists.h"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/planner/pack.h"
+#include "attention/kernels/slice/sm90/launch.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -31,11 +32,12 @@ int group_size(const Problem& problem, const Mask& mask) {
   return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
 }
 
-/// Clusters of CTAs are for results that are written, without a softcap, on sm_90a.
+/// Clusters of CTAs, and joints, are for results that are written, without a softcap, on sm_90a.
 Tiling tiling(const Problem& problem, const Mask& mask, SlicePath path) {
   const int group = group_size(problem, mask);
   if (path == SlicePath::sm90 && !problem.accumulate && problem.softcap == 0) {
-    return choose_tiling(mask, group, problem.head_dim);
+    const bool joins = sm90::has_unchecked(problem.dtype, dims_of(problem));
+    return choose_tiling(mask, group, problem.head_dim, joins);
   }
   return {.pack = choose_pack(mask, group, problem.head_dim)};
 }

@@ -55,7 +55,7 @@ Mask part_of(const Mask& mask, int ranks, int rank, bool zigzag, bool near) {
 /// Of the pass that `slice` plans for these heads: tiles as it chooses them.
 void add_lists(Digest& out, const Mask& mask, Heads heads, bool deterministic) {
   const int group = std::gcd(heads.q / heads.k, heads.q / mask.heads());
-  const Tiling tiling = choose_tiling(mask, group, 128);
+  const Tiling tiling = choose_tiling(mask, group, 128, true);
   out.add(tiling.pack);
   if (!deterministic) digest(out, make_tile_lists(mask, tiling));
   const int backward_pack = choose_backward_pack(mask, group);

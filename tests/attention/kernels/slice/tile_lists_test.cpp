@@ -43,7 +43,7 @@ std::int64_t halves_of(const TileLists& lists, const QueryTile& tile) {
 }
 
 Tiling random_tiling() {
-  return {*rc::gen::element(1, 2, 4, 8), *rc::gen::arbitrary<bool>()};
+  return {*rc::gen::element(1, 2, 4, 8), *rc::gen::arbitrary<bool>(), *rc::gen::arbitrary<bool>()};
 }
 
 RC_GTEST_PROP(SliceTileLists, VisitEveryAllowedCellOnceAndNoOther, ()) {
@@ -70,7 +70,26 @@ RC_GTEST_PROP(SliceTileLists, TakeAsFewHalvesAsCoverTheKeys, ()) {
       const QueryTile& tile = lists.tiles[at];
       const QueryTile& last = lists.tiles[at + static_cast<std::size_t>(together) - 1];
       const Range rows = {tile.row_begin, last.row_end};
-      RC_ASSERT(halves_of(lists, tile) == fewest_halves(dense, mask.k_tokens(), rows));
+      const std::int64_t fewest = fewest_halves(dense, mask.k_tokens(), rows);
+      RC_ASSERT(halves_of(lists, tile) <= fewest);
+      if (lists.joints.empty()) RC_ASSERT(halves_of(lists, tile) == fewest);
+    }
+  }
+}
+
+/// What TMA relies on, which loads kJointKeys keys at a time.
+RC_GTEST_PROP(SliceTileLists, JoinSubTilesWhereTheyCanBeLoaded, ()) {
+  Tiling tiling = random_tiling();
+  tiling.joins = true;
+  const TileLists lists = make_tile_lists(random_long_mask(), tiling);
+  RC_ASSERT(lists.joints.empty() || lists.joints.size() == lists.partial.size());
+  for (std::size_t i = 0; i < lists.joints.size(); ++i) {
+    for (std::size_t j = 0; j < 2; ++j) {
+      const Joint joint = lists.joints[i].joint[j];
+      if (!joint.exists()) continue;
+      RC_ASSERT(joint.cut() > 0 && joint.cut() < kSubTileKeys && joint.skip() != 0);
+      RC_ASSERT(lists.partial[i].k_begin[j] >= 0);
+      RC_ASSERT(lists.partial[i].k_begin[j] + joint.cut() + joint.skip() >= 0);
     }
   }
 }
@@ -193,6 +212,57 @@ TEST(SliceTileLists, PairWhatTheSameGroupsSeeAndPutNarrowTilesFirst) {
   EXPECT_EQ(lists.partial[1].pattern[1], kFull);
 }
 
+/// One query block of 128 tokens that sees some ranges of keys.
+TileLists lists_of_ranges(const std::vector<Range>& ranges, bool joins) {
+  BlockLists blocks;
+  blocks.heads = 1;
+  blocks.q_bounds = {0, 128};
+  blocks.k_bounds = {0};
+  for (const Range& range : ranges) {
+    if (range.begin > blocks.k_bounds.back()) blocks.k_bounds.push_back(range.begin);
+    blocks.indices.push_back(static_cast<std::int32_t>(blocks.k_bounds.size()) - 1);
+    blocks.k_bounds.push_back(range.end);
+  }
+  blocks.offsets = {0, std::ssize(blocks.indices)};
+  const std::int64_t keys = blocks.k_bounds.back();
+  const Mask mask = Mask::from_blocks(128, keys, {{0, 128, 0, keys, MaskSliceType::full}}, blocks);
+  return make_tile_lists(mask, {.pack = 1, .joins = joins});
+}
+
+TEST(SliceTileLists, JoinWhatIsLeftOfTwoRanges) {
+  // 16 and 30 keys are left over, and a sub-tile of the first range.
+  const std::vector<Range> ranges = {{0, 80}, {200, 230}};
+  EXPECT_EQ(lists_of_ranges(ranges, false).partial.size(), 2U);
+  const TileLists lists = lists_of_ranges(ranges, true);
+  ASSERT_EQ(lists.partial.size(), 1U);
+  // Columns 0…31 are keys 198…229, from column 32 on keys 64….
+  EXPECT_EQ(lists.partial[0].k_begin[0], 198);
+  EXPECT_EQ(lists.partial[0].k_begin[1], 0);
+  EXPECT_EQ(lists.joints[0].joint[0].cut(), 32);
+  EXPECT_EQ(lists.joints[0].joint[0].skip(), 64 - 230);
+  EXPECT_FALSE(lists.joints[0].joint[1].exists());
+  EXPECT_EQ(lists.patterns.front(), (RowIntervals{2, 48, 64, 128}));
+}
+
+TEST(SliceTileLists, JoinTheLongestWithTheShortest) {
+  // Of 48, 33, 31 and 7 keys the first fits with the last one alone; 33 and 31 do not fit.
+  const TileLists lists = lists_of_ranges({{10, 58}, {100, 107}, {200, 233}, {300, 331}}, true);
+  ASSERT_EQ(lists.partial.size(), 2U);
+  std::vector<std::int32_t> cuts;
+  for (const TileJoints& joints : lists.joints) {
+    for (const Joint joint : joints.joint) cuts.push_back(joint.cut());
+  }
+  std::ranges::sort(cuts);
+  EXPECT_EQ(cuts, (std::vector<std::int32_t>{0, 0, 0, 16}));
+}
+
+TEST(SliceTileLists, JoinNothingThatFitsNowhere) {
+  EXPECT_TRUE(lists_of_ranges({{10, 43}, {100, 134}}, true).joints.empty());
+  EXPECT_TRUE(lists_of_ranges({{0, 128}, {200, 328}}, true).joints.empty());
+  EXPECT_FALSE(lists_of_ranges({{0, 3}, {100, 103}}, true).joints.empty());
+  EXPECT_TRUE(lists_of_ranges({{0, 3}, {100, 103}}, false).joints.empty());
+}
+
 TEST(SliceTileLists, OfPairsLeaveEachTileOutOfWhatOnlyTheOtherSees) {
   const TileLists lists = make_tile_lists(mask_of("causal", 1024), {1, true});
   for (std::size_t i = 0; i < lists.tiles.size(); i += 2) {
@@ -256,11 +326,14 @@ TEST(SliceTileLists, AtFullLengthMatchTheAreaOfTheMask) {
     spec.block = 64;
     const Mask mask = generate_mask(spec).mask;
     const TileLists lists = make_tile_lists(mask, {4});
-    ASSERT_EQ(lists.tiles_per_list, (spec.tokens + 31) / 32) << traits.name;
+    ASSERT_GE(lists.tiles_per_list, (spec.tokens + 31) / 32) << traits.name;
+    std::int32_t row = 0;
     for (std::size_t i = 0; i < lists.tiles.size(); ++i) {
       const QueryTile& tile = lists.tiles[i];
       const auto list = static_cast<std::int64_t>(i) / lists.tiles_per_list;
-      ASSERT_EQ(tile.row_begin, static_cast<std::int64_t>(i) % lists.tiles_per_list * 32);
+      ASSERT_EQ(tile.row_begin, row);
+      ASSERT_LE(tile.row_end, row + 32);
+      row = tile.row_end == spec.tokens ? 0 : tile.row_end;
       ASSERT_EQ(area_of(lists, tile),
                 mask.area_in(static_cast<int>(list), {tile.row_begin, tile.row_end},
                              {0, mask.k_tokens()}))
@@ -294,7 +367,8 @@ TEST(SliceTileLists, OfAllMasksVisitTheirCells) {
     spec.block_tokens = 96;
     spec.block = 64;
     const Mask mask = generate_mask(spec).mask;
-    for (const Tiling tiling : {Tiling{1}, Tiling{8}, Tiling{1, true}, Tiling{4, true}}) {
+    for (const Tiling tiling :
+         {Tiling{1}, Tiling{8}, Tiling{1, true}, Tiling{4, true}, Tiling{8, false, true}}) {
       const TileLists lists = make_tile_lists(mask, tiling);
       const Visits visits(lists, 0, 777, 777);
       EXPECT_EQ(visits.faults(), 0) << traits.name;

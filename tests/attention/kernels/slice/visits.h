@@ -33,7 +33,9 @@ class Visits {
     visit_runs(tile);
     bool pairs = false;  // narrow tiles come first
     for (std::int32_t i = 0; i < tile.partial_count; ++i) {
-      const PartialTile& partial = lists_.partial[static_cast<std::size_t>(tile.partial_begin + i)];
+      const auto at = static_cast<std::size_t>(tile.partial_begin + i);
+      const PartialTile& partial = lists_.partial[at];
+      joints_ = lists_.joints.empty() ? TileJoints{} : lists_.joints[at];
       faults_ += pairs && partial.k_begin[1] == kAbsent;
       pairs |= partial.k_begin[1] != kAbsent;
       for (int group = 0; group < kRowGroups; ++group) visit_partial(tile, partial, group);
@@ -71,11 +73,13 @@ class Visits {
   }
 
   void visit_column(std::int32_t row, const PartialTile& partial, int column) {
-    const std::int32_t k_begin = partial.k_begin[column / kSubTileKeys];
-    if (k_begin == kAbsent) {
+    const int sub_tile = column / kSubTileKeys;
+    const int of_sub_tile = column % kSubTileKeys;
+    if (partial.k_begin[sub_tile] == kAbsent) {
       ++faults_;
     } else {
-      visit(row, k_begin + column % kSubTileKeys);
+      visit(row,
+            partial.k_begin[sub_tile] + of_sub_tile + joints_.joint[sub_tile].offset(of_sub_tile));
     }
   }
 
@@ -90,6 +94,7 @@ class Visits {
   const TileLists& lists_;
   std::int64_t q_tokens_, k_tokens_;
   std::vector<std::uint8_t> cells_;
+  TileJoints joints_;  ///< of the partial tile that is visited
   int faults_ = 0;
 };
 

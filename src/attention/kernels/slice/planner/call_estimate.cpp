@@ -32,7 +32,7 @@ class ForwardSchedule {
   ForwardSchedule(const Mask& mask, const cost::HeadShape& shape, const cost::Platform& platform)
       : rates_(platform.slice.forward),
         call_(platform.call.forward),
-        tiling_(choose_tiling(mask, shared_heads(mask, shape), shape.head_dim, platform)),
+        tiling_(choose_tiling(mask, shared_heads(mask, shape), shape.head_dim, true, platform)),
         pairs_(tiling_.row_pairs ||
                pairs_fit(shared_heads(mask, shape), tiling_.pack, shape.head_dim)),
         heads_q_(shape.heads_q),

@@ -26,8 +26,8 @@ bool clusters_fit(int head_dim) {
   return head_dim > 64;
 }
 
-TileCounts counts_of(const TileCover& cover) {
-  const auto partial = static_cast<std::int64_t>(cover.partial().size());
+TileCounts counts_of(const TileCover& cover, bool joins = false) {
+  const std::int64_t partial = joins ? cover.joined() : std::ssize(cover.partial());
   return {cover.full_sub_tiles() / 2, partial / 2, partial % 2};
 }
 
@@ -38,7 +38,7 @@ std::int64_t sample_step(const HeadView& view, std::int64_t stretch) {
 }
 
 /// Cycles per query head of the sampled rows with tiles of `pack` heads.
-double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, bool pairs,
+double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, bool pairs, bool joins,
                       const cost::SliceForwardCycles& rates) {
   const std::int64_t stretch = kRowGroups * kGroupRows;
   const std::int64_t stretches = (view->rows + stretch - 1) / stretch;
@@ -51,7 +51,7 @@ double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, boo
     for (std::int64_t begin = i * stretch; begin < end; begin += stretch / pack) {
       const Range rows = {begin, std::min(begin + stretch / pack, end)};
       cover.cover(rows, source.advance(rows));
-      const TileCounts counts = counts_of(cover);
+      const TileCounts counts = counts_of(cover, joins && !pairs);
       cycles += pairs ? counts.pair_cycles(rates) : counts.cycles(rates);
     }
   }
@@ -131,7 +131,8 @@ bool pairs_fit(int group_size, int pack, int head_dim) {
   return clusters_fit(head_dim) && group_size % (2 * pack) == 0;
 }
 
-int choose_pack(const Mask& mask, int group_size, int head_dim, const cost::Platform& platform) {
+int choose_pack(const Mask& mask, int group_size, int head_dim, bool joins,
+                const cost::Platform& platform) {
   const cost::SliceForwardCycles& rates = platform.slice.forward;
   if (group_size % 2 != 0) return 1;
   const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
@@ -143,7 +144,7 @@ int choose_pack(const Mask& mask, int group_size, int head_dim, const cost::Plat
   for (std::size_t i = 0; i < kPacks.size(); ++i) {
     if (i > 0 && !fits(kPacks[i])) continue;
     const bool pairs = pairs_fit(group_size, kPacks[i], head_dim);
-    cycles[i] = sampled_cycles(view, kPacks[i], pairs, rates);
+    cycles[i] = sampled_cycles(view, kPacks[i], pairs, joins && view->blocks, rates);
     min_cycles = std::min(min_cycles, cycles[i]);
   }
   for (std::size_t i = 1; i < kPacks.size() && cycles[0] > rates.min_pack_gain * min_cycles; ++i) {
@@ -152,13 +153,12 @@ int choose_pack(const Mask& mask, int group_size, int head_dim, const cost::Plat
   return 1;
 }
 
-Tiling choose_tiling(const Mask& mask, int group_size, int head_dim,
+Tiling choose_tiling(const Mask& mask, int group_size, int head_dim, bool joins,
                      const cost::Platform& platform) {
-  Tiling tiling = {.pack = choose_pack(mask, group_size, head_dim, platform)};
-  if (!clusters_fit(head_dim) || pairs_fit(group_size, tiling.pack, head_dim) ||
-      mask.blocks() != nullptr) {
-    return tiling;
-  }
+  Tiling tiling = {.pack = choose_pack(mask, group_size, head_dim, joins, platform)};
+  const bool pairs = pairs_fit(group_size, tiling.pack, head_dim);
+  tiling.joins = joins && mask.blocks() != nullptr && !pairs;
+  if (!clusters_fit(head_dim) || pairs || mask.blocks() != nullptr) return tiling;
   const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
   tiling.row_pairs = row_pair_gain(view, tiling.pack, platform.slice.forward) > 0;
   return tiling;

@@ -20,14 +20,14 @@ bool pairs_fit(int group_size, int pack, int head_dim);
 /// P of the forward pass: the smallest of 1, 2, 4 and 8 that divides `group_size` and whose tiles
 /// cost nearly as little as the best (min_pack_gain), on a sample of the mask's rows; with pairs
 /// where they fit. Less for millions of tokens, so that planning takes 10 ms. A millisecond for a
-/// static mask.
-int choose_pack(const Mask& mask, int group_size, int head_dim,
+/// static mask. With `joins`, remainders of kept blocks are joined where CTAs are on their own.
+int choose_pack(const Mask& mask, int group_size, int head_dim, bool joins = false,
                 const cost::Platform& platform = cost::default_platform());
 
 /// The forward pass's tiling for clusters of CTAs: choose_pack, and pairs of query tiles where head
 /// blocks make no pairs (pairs_fit) and these would cost less, on the same sample of rows. Without
-/// block lists only. Another millisecond.
-Tiling choose_tiling(const Mask& mask, int group_size, int head_dim,
+/// block lists only. Another millisecond. `joins`: whether the kernel reads joints.
+Tiling choose_tiling(const Mask& mask, int group_size, int head_dim, bool joins = false,
                      const cost::Platform& platform = cost::default_platform());
 
 /// P of the backward pass: the greatest of 1, 2, 4 and 8 that divides `group_size`, as small query

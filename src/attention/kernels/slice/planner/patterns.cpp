@@ -42,6 +42,22 @@ Range BandWord::columns_of(int row) const {
   return {std::max(field(15), lo) + offset, std::min(field(22), hi + 1) + offset};
 }
 
+int BandWord::prefix_end() const {
+  const int lo = wide_field(29) - kDiagonalOffset;
+  const int hi = wide_field(37) - kDiagonalOffset;
+  const int end = field(22);
+  // columns_of the last row, which the lower diagonal cuts most, and of the first one
+  const bool whole = row_end() - 1 + lo <= 0 && row_begin() + hi >= end - 1;
+  return field(15) == 0 && whole ? end : 0;
+}
+
+std::uint64_t BandWord::moved(std::uint64_t word, int by) {
+  const std::uint64_t below_diagonals = word & ((std::uint64_t{1} << 29) - 1);
+  const auto move = static_cast<std::uint64_t>(by);
+  // Diagonals that exclude no column.
+  return (below_diagonals | std::uint64_t{2 * kDiagonalOffset} << 37) + (move << 15) + (move << 22);
+}
+
 RowPatterns::RowPatterns(int group_tokens, std::vector<RowIntervals>& out)
     : group_tokens_(group_tokens), out_(out), entries_(std::size_t{1} << kEntryBits) {}
 

@@ -28,6 +28,10 @@ class BandWord {
   int row_end() const { return field(8); }
   /// Columns of the key tile that row `row` sees; empty if the end is not above the begin.
   Range columns_of(int row) const;
+  /// If each of its rows sees columns [0, end) of the sub-tile: the end; else 0.
+  int prefix_end() const;
+  /// The word of a prefix, for the columns that are `by` further on, of which there are enough.
+  static std::uint64_t moved(std::uint64_t word, int by);
 
  private:
   static constexpr std::uint64_t kSecond = 1;

@@ -1,8 +1,27 @@
 #include "attention/kernels/slice/planner/tile_cover.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace longca::slice {
+namespace {
+
+/// How many pairs of these fit into a sub-tile: the longest left with the shortest, or not at all.
+std::int64_t joinable_pairs(std::vector<std::int64_t> columns) {
+  std::ranges::sort(columns, std::greater{});
+  std::int64_t pairs = 0;
+  auto end = columns.end();
+  for (auto begin = columns.begin(); begin < end; ++begin) {
+    if (begin + 1 < end && *begin + *(end - 1) <= kSubTileKeys) {
+      --end;
+      ++pairs;
+    }
+  }
+  return pairs;
+}
+
+}  // namespace
 
 TileBands::TileBands(std::shared_ptr<const HeadView> view)
     : view_(std::move(view)),
@@ -99,6 +118,7 @@ void TileCover::find_ranges(Range rows, std::span<const Band> bands) {
 void TileCover::place_sub_tiles() {
   runs_.clear();
   partial_.clear();
+  remainders_.clear();
   full_sub_tiles_ = 0;
   auto common = common_.begin();
   std::int64_t covered = 0;  // all seen keys below are covered
@@ -114,9 +134,18 @@ void TileCover::place_sub_tiles() {
       } else {
         partial_.push_back(key);
         covered = key + kSubTileKeys;
+        if (range.end < covered) remainders_.push_back(range.end - key);
       }
     }
   }
+}
+
+std::int64_t TileCover::joined() const {
+  std::vector<std::int64_t> columns;
+  for (const std::int64_t keys : remainders_) {
+    columns.push_back((keys + kJointKeys - 1) / kJointKeys * kJointKeys);
+  }
+  return std::ssize(partial_) - joinable_pairs(std::move(columns));
 }
 
 /// A single full sub-tile is moved to the partial ones, where it may find a partner.

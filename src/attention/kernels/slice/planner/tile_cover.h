@@ -52,6 +52,8 @@ class TileCover {
   /// First keys of the other sub-tiles, ascending; but a full one, left over where the runs had an
   /// odd number, comes last.
   std::span<const std::int64_t> partial() const { return partial_; }
+  /// As many of those sub-tiles as are left where remainders are joined (Joint), whoever sees them.
+  std::int64_t joined() const;
 
  private:
   struct Edge {
@@ -68,6 +70,7 @@ class TileCover {
   std::vector<Edge> edges_;
   std::vector<FullRun> runs_;
   std::vector<std::int64_t> partial_;
+  std::vector<std::int64_t> remainders_;  ///< keys of those partial ones that end with a range
   std::int64_t full_sub_tiles_ = 0;
 };
 

@@ -4,15 +4,19 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <memory>
 #include <utility>
 
+#include "attention/kernels/slice/planner/block_cuts.h"
+#include "attention/kernels/slice/planner/block_lists.h"
 #include "attention/kernels/slice/planner/patterns.h"
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
+#include "mask/block_draw.h"
 
 namespace longca::slice {
 namespace {
@@ -37,10 +41,23 @@ std::vector<Groups> group_sets(int groups) {
 /// A sub-tile of a partial tile, and what each row group sees of it.
 struct PartialSubTile {
   std::int64_t k_begin = 0;
+  Joint joint;
   /// Per row group the range of ListBuilder::words_ with its bands (BandWord).
   std::array<std::pair<std::size_t, std::size_t>, kMaxRowGroups> words{};
   Groups seen_by = 0;
 };
+
+/// The end of a range of keys, fewer than a sub-tile has, each of which a row sees with all others
+/// of them or not at all.
+struct Remainder {
+  PartialSubTile* sub_tile;
+  int keys;
+};
+
+/// Columns of a sub-tile that are loaded for a remainder.
+int loaded_columns(const Remainder& remainder) {
+  return (remainder.keys + kJointKeys - 1) / kJointKeys * kJointKeys;
+}
 
 /// Appends the query tiles of one list of a mask to `out`.
 class ListBuilder {
@@ -54,11 +71,9 @@ class ListBuilder {
         patterns_(out.tiling.group_tokens(), out.patterns),
         out_(out) {}
 
-  void build(Range rows) {
-    const int step = tiling_.tile_tokens() * tiling_.tiles();
-    for (std::int64_t begin = rows.begin; begin < rows.end; begin += step) {
-      add({begin, std::min(begin + step, rows.end)});
-    }
+  /// `bounds`: of the query tiles' rows, or of those of pairs of tiles.
+  void build(std::span<const std::int64_t> bounds) {
+    for (std::size_t i = 0; i + 1 < bounds.size(); ++i) add({bounds[i], bounds[i + 1]});
   }
 
  private:
@@ -85,6 +100,7 @@ class ListBuilder {
       tile.partial_count = static_cast<std::int32_t>(partial.size());
       tile.cost = saturated(counts.cycles(rates_));
       out_.partial.insert(out_.partial.end(), partial.begin(), partial.end());
+      if (tiling_.joins) out_.joints.insert(out_.joints.end(), joints_.begin(), joints_.end());
       out_.tiles.push_back(tile);
     }
   }
@@ -109,10 +125,81 @@ class ListBuilder {
     sub_tiles_.clear();
     words_.clear();
     for (std::vector<PartialTile>& partial : partial_) partial.clear();
+    joints_.clear();
     first_band_ = 0;
     last_key_ = 0;
     for (const std::int64_t key : cover_.partial()) sub_tiles_.push_back(sub_tile_at(key));
+    if (tiling_.joins) join_remainders();
     pair_sub_tiles();
+  }
+
+  /// Keys of a sub-tile that is a remainder, else 0.
+  int remainder_of(const PartialSubTile& sub_tile) const {
+    int keys = 0;
+    for (const auto& [begin, end] : sub_tile.words) {
+      for (std::size_t w = begin; w < end; ++w) {
+        const int of_band = BandWord(words_[w]).prefix_end();
+        if (of_band == 0 || of_band == kSubTileKeys || (keys > 0 && of_band != keys)) return 0;
+        keys = of_band;
+      }
+    }
+    return keys;
+  }
+
+  /// Joins remainders that the same groups see, as many pairs as fit: of those left, the longest
+  /// with the shortest, or else it stays alone.
+  void join_remainders() {
+    remainders_.clear();
+    for (PartialSubTile& sub_tile : sub_tiles_) {
+      if (const int keys = remainder_of(sub_tile); keys > 0)
+        remainders_.push_back({&sub_tile, keys});
+    }
+    std::ranges::stable_sort(remainders_, [](const Remainder& a, const Remainder& b) {
+      return std::pair(a.sub_tile->seen_by, b.keys) < std::pair(b.sub_tile->seen_by, a.keys);
+    });
+    for (auto begin = remainders_.begin(); begin < remainders_.end();) {
+      auto end = std::find_if(begin, remainders_.end(), [&](const Remainder& other) {
+        return other.sub_tile->seen_by != begin->sub_tile->seen_by;
+      });
+      const auto next = end;
+      for (; begin < end; ++begin) {
+        if (begin + 1 < end && join(*begin, *(end - 1))) --end;
+      }
+      begin = next;
+    }
+    std::erase_if(sub_tiles_, [](const PartialSubTile& sub_tile) { return sub_tile.seen_by == 0; });
+  }
+
+  /// Joins two remainders if they fit into a sub-tile. The one with the greater keys comes before
+  /// the cut, and up to it, so that a row sees one range of columns: as the other one has a
+  /// sub-tile of its own before those keys, nothing is loaded from below key 0. The other one is
+  /// then seen by nobody.
+  bool join(const Remainder& a, const Remainder& b) {
+    const bool in_order = a.sub_tile->k_begin > b.sub_tile->k_begin;
+    const Remainder& before_cut = in_order ? a : b;
+    const Remainder& behind_cut = in_order ? b : a;
+    const int cut = loaded_columns(before_cut);
+    PartialSubTile& joined = *before_cut.sub_tile;
+    PartialSubTile& other = *behind_cut.sub_tile;
+    const std::int64_t end = joined.k_begin + before_cut.keys;
+    const std::int64_t skip = other.k_begin - end;
+    if (cut + loaded_columns(behind_cut) > kSubTileKeys || -skip > Joint::kMaxSkip) return false;
+    for (std::size_t group = 0; group < joined.words.size(); ++group) {
+      const std::size_t begin = words_.size();
+      append_moved(joined.words[group], cut - before_cut.keys);
+      append_moved(other.words[group], cut);
+      joined.words[group] = {begin, words_.size()};
+    }
+    joined.k_begin = end - cut;
+    joined.joint = Joint(cut, static_cast<std::int32_t>(skip));
+    other.seen_by = 0;
+    return true;
+  }
+
+  void append_moved(std::pair<std::size_t, std::size_t> words, int by) {
+    for (std::size_t w = words.first; w < words.second; ++w) {
+      words_.push_back(BandWord::moved(words_[w], by));
+    }
   }
 
   /// Pairs the sub-tiles that the same groups see. One left over is paired with another whose
@@ -202,6 +289,7 @@ class ListBuilder {
         }
         partial_[i].push_back(tile);
       }
+      joints_.push_back({first.joint, second != nullptr ? second->joint : Joint()});
     }
   }
 
@@ -225,7 +313,9 @@ class ListBuilder {
   std::vector<PartialSubTile> sub_tiles_;
   std::vector<const PartialSubTile*> left_;
   std::vector<std::pair<const PartialSubTile*, const PartialSubTile*>> pairs_;
+  std::vector<Remainder> remainders_;
   std::array<std::vector<PartialTile>, kMaxTogether> partial_;  ///< of each query tile
+  std::vector<TileJoints> joints_;                              ///< of those of either
   std::vector<std::uint64_t> words_;
   std::vector<std::uint64_t> tile_words_;
 };
@@ -260,7 +350,21 @@ std::vector<std::int32_t> longest_first(std::span<const std::int32_t> costs) {
   return order;
 }
 
-/// Query tiles of block lists that one thread makes at a time: whole pairs.
+/// Bounds of the rows of query tiles, or of pairs of them: the same for all lists.
+std::vector<std::int64_t> row_bounds(const Mask& mask, const Tiling& tiling,
+                                     const cost::SliceForwardCycles& rates) {
+  if (mask.blocks() == nullptr || tiling.row_pairs || has_block_plan(mask, tiling.pack)) {
+    return uniform_bounds(mask.q_tokens(), std::int64_t{tiling.tile_tokens()} * tiling.tiles());
+  }
+  const TileCosts costs = {
+      .start = static_cast<double>(rates.tile_start_cycles) * mask.heads(),
+      .token = static_cast<double>(rates.full_tile_cycles) / kTileKeys,
+      .half_share = rates.half_tile_share,
+  };
+  return cut_at_blocks(*mask.blocks(), BlockSide::queries, tiling.tile_tokens(), costs);
+}
+
+/// Query tiles of block lists that one thread makes at a time, or pairs of them.
 constexpr std::int64_t kTilesPerPart = 256;
 
 template <typename T>
@@ -282,6 +386,7 @@ void append(TileLists& lists, const TileLists& part) {
     for (std::int32_t& pattern : tile.pattern) pattern += pattern < 0 ? 0 : patterns;
     lists.partial.push_back(tile);
   }
+  append(lists.joints, part.joints);
   append(lists.runs, part.runs);
   append(lists.patterns, part.patterns);
 }
@@ -296,9 +401,10 @@ void reserve(TileLists& lists) {
 
 /// Block lists are long: all threads make them, in parts that do not depend on the number of
 /// threads, so that neither do the lists.
-void build_parts(const Mask& mask, const cost::SliceForwardCycles& rates, TileLists& lists) {
-  const std::int64_t tokens = kTilesPerPart * lists.tiling.tile_tokens();
-  const std::int64_t parts_per_list = (mask.q_tokens() + tokens - 1) / tokens;
+void build_parts(const Mask& mask, std::span<const std::int64_t> bounds,
+                 const cost::SliceForwardCycles& rates, TileLists& lists) {
+  const std::int64_t steps = std::ssize(bounds) - 1;
+  const std::int64_t parts_per_list = (steps + kTilesPerPart - 1) / kTilesPerPart;
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
   std::vector<TileLists> parts(static_cast<std::size_t>(parts_per_list * lists.list_heads));
   ThreadPool& pool = ThreadPool::global();
@@ -309,9 +415,11 @@ void build_parts(const Mask& mask, const cost::SliceForwardCycles& rates, TileLi
   pool.parallel_for(std::ssize(parts), [&](std::int64_t i, int) {
     TileLists& part = parts[static_cast<std::size_t>(i)];
     part.tiling = lists.tiling;
-    const std::int64_t begin = i % parts_per_list * tokens;
+    const std::int64_t begin = i % parts_per_list * kTilesPerPart;
+    const std::int64_t count = std::min(kTilesPerPart, steps - begin);
     ListBuilder(views[static_cast<std::size_t>(i / parts_per_list)], rates, part)
-        .build({begin, std::min(begin + tokens, mask.q_tokens())});
+        .build(
+            bounds.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count) + 1));
   });
   for (TileLists& part : parts) {
     append(lists, part);
@@ -327,15 +435,19 @@ TileLists make_tile_lists(const Mask& mask, const Tiling& tiling, const cost::Pl
   TileLists lists;
   lists.tiling = tiling;
   lists.list_heads = mask.heads();
-  const std::int64_t step = std::int64_t{tiling.tile_tokens()} * tiling.tiles();
-  lists.tiles_per_list = (mask.q_tokens() + step - 1) / step * tiling.tiles();
+  const std::vector<std::int64_t> bounds = row_bounds(mask, tiling, platform.slice.forward);
+  lists.tiles_per_list = (std::ssize(bounds) - 1) * tiling.tiles();
   if (mask.blocks() == nullptr) {
     reserve(lists);
     const auto view = std::make_shared<const HeadView>(HeadView::of(mask, 0));
-    ListBuilder(view, platform.slice.forward, lists).build({0, mask.q_tokens()});
+    ListBuilder(view, platform.slice.forward, lists).build(bounds);
   } else {
-    build_parts(mask, platform.slice.forward, lists);
+    build_parts(mask, bounds, platform.slice.forward, lists);
   }
+  const auto exists = [](const TileJoints& of) {
+    return of.joint[0].exists() || of.joint[1].exists();
+  };
+  if (std::ranges::none_of(lists.joints, exists)) lists.joints.clear();
   order_tiles(lists);
   return lists;
 }

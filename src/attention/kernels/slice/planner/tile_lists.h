@@ -44,6 +44,40 @@ struct PartialTile {
   std::int32_t pattern[kRowGroups];
 };
 
+/// Keys that are loaded at a time where a sub-tile has a joint.
+inline constexpr int kJointKeys = 16;
+
+/// Where the keys of a sub-tile go on elsewhere, so that the ends of two ranges of keys fill one:
+/// column j is key k_begin + j below `cut`, and key k_begin + j + skip from there on.
+class Joint {
+ public:
+  Joint() = default;  ///< they go on where they are
+  /// `cut`: a multiple of kJointKeys in (0, 64); `skip`: within ±kMaxSkip.
+  constexpr Joint(int cut, std::int32_t skip) : word_(skip * kSkip + cut / kJointKeys) {}
+  /// One that was read as the word that it is.
+  explicit constexpr Joint(std::int32_t word) : word_(word) {}
+
+  static constexpr std::int64_t kMaxSkip = (std::int64_t{1} << 29) - 1;
+  constexpr bool exists() const { return word_ != 0; }
+  constexpr int cut() const { return (word_ & (kSkip - 1)) * kJointKeys; }
+  constexpr std::int32_t skip() const { return word_ >> 2; }
+  /// What to add to k_begin + `column`.
+  constexpr std::int32_t offset(int column) const {
+    return exists() && column >= cut() ? skip() : 0;
+  }
+
+ private:
+  static constexpr std::int32_t kSkip = kSubTileKeys / kJointKeys;  ///< place of `skip`
+  static_assert(kSkip == 4);
+
+  std::int32_t word_ = 0;
+};
+
+/// Of the sub-tiles of a partial tile.
+struct TileJoints {
+  Joint joint[2];
+};
+
 /// Keys [k_begin, k_begin + 64 · sub-tiles) that every row of the query tile sees.
 struct FullRun {
   std::int32_t k_begin;
@@ -58,6 +92,9 @@ struct Tiling {
   /// all rows of both see is full; a tile that one of them does not see is kNone for both of its
   /// row groups.
   bool row_pairs = false;
+  /// Whether sub-tiles may have joints. Kept blocks of any size leave remainders of fewer than 64
+  /// keys, each of which would take a sub-tile to itself.
+  bool joins = false;
 
   int tile_tokens() const { return kRowGroups * kGroupRows / pack; }
   int group_tokens() const { return kGroupRows / pack; }
@@ -114,6 +151,7 @@ struct TileLists {
   std::int64_t tiles_per_list = 0;  ///< tiles[l · tiles_per_list + i] is tile i of list l
   std::vector<QueryTile> tiles;
   std::vector<PartialTile> partial;
+  std::vector<TileJoints> joints;  ///< of `partial`; empty if no sub-tile has one
   std::vector<FullRun> runs;
   std::vector<RowIntervals> patterns;
   /// Per list its tiles, [0, tiles_per_list), by descending cost; those of a pair stay together, by
@@ -121,9 +159,10 @@ struct TileLists {
   std::vector<std::int32_t> order;
 };
 
-/// The lists for a pack of 1, 2, 4 or 8; a mask with block lists may be asked for any pack whose P
-/// heads share a list. Deterministic. O(slices + partial tiles + tokens / P), without visiting
-/// cells.
+/// The lists for a pack of 1, 2, 4 or 8. Query tiles follow each other at every tile_tokens();
+/// under block lists of blocks of any size some end sooner, with a block (cut_at_blocks). A mask
+/// with block lists may be asked for any pack whose P heads share a list. Deterministic. O(slices +
+/// partial tiles + tokens / P), without visiting cells.
 TileLists make_tile_lists(const Mask& mask, const Tiling& tiling,
                           const cost::Platform& platform = cost::default_platform());
 

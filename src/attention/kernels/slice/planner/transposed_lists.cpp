@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "attention/kernels/slice/planner/block_cuts.h"
+#include "attention/kernels/slice/planner/block_lists.h"
 #include "attention/kernels/slice/planner/dq_order.h"
 #include "attention/kernels/slice/planner/patterns.h"
 #include "attention/kernels/slice/planner/tile_cover.h"
@@ -31,9 +33,27 @@ std::int64_t tiles_for(std::int64_t keys, std::int64_t tile_keys) {
   return (keys + tile_keys - 1) / tile_keys;
 }
 
-/// Bounds of key tiles of at most `tile_keys` keys, ascending from 0 to the number of keys. A tile
-/// starts where the keys of a slice do (a document) if that saves the slice a tile.
-std::vector<std::int64_t> key_bounds(const Mask& mask, std::int64_t tile_keys) {
+/// Bounds of key tiles of a mask with block lists, from what the visits of all heads cost.
+std::vector<std::int64_t> block_key_bounds(const Mask& mask, const BackwardWork& work) {
+  const cost::SliceBackwardCycles& cycles = work.platform.slice.backward;
+  const auto rows = static_cast<double>(mask.q_tokens()) * work.heads_q / work.heads_k;
+  const double chunk_rows = static_cast<double>(work.chunk_visits) * kBackwardRows;
+  const double chunks = work.has_chunks ? std::max(1.0, rows / chunk_rows) : 1;
+  const double heads_per_list = static_cast<double>(work.heads_q) / mask.heads();
+  const TileCosts costs = {
+      .start = static_cast<double>(cycles.key_tile_cycles) * chunks * work.heads_k,
+      .token = static_cast<double>(cycles.query_tile_cycles) * heads_per_list / kBackwardRows,
+      .half_share = work.tells_halves ? cycles.half_visit_share : 1,
+      .short_share = cycles.masked_visit_share,  // no row sees the keys that are not there
+  };
+  return cut_at_blocks(*mask.blocks(), BlockSide::keys, work.tile_keys, costs);
+}
+
+/// Bounds of key tiles of at most work.tile_keys keys, ascending from 0 to the number of keys. A
+/// tile starts where the keys of a slice do (a document) if that saves the slice a tile.
+std::vector<std::int64_t> key_bounds(const Mask& mask, int pack, const BackwardWork& work) {
+  if (mask.blocks() != nullptr && !has_block_plan(mask, pack)) return block_key_bounds(mask, work);
+  const std::int64_t tile_keys = work.tile_keys;
   const std::int64_t keys = mask.k_tokens();
   const std::vector<std::int64_t> breaks = breaks_of(mask);
   std::vector<std::int64_t> bounds = {0};
@@ -320,8 +340,10 @@ void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, int tile_
 }
 
 /// One visit in so many has to see one half of the keys for these to be told: the kernel that takes
-/// them is 1 to 3 % slower at the others.
+/// them is 1 to 3 % slower at the others. Under block lists the two halves have visits of their own
+/// in turn; elsewhere mostly one of them has, and gains less.
 constexpr std::int64_t kVisitsPerHalf = 8;
+constexpr std::int64_t kBlockVisitsPerHalf = 12;
 
 /// Says of each pattern which half of the keys it shows, if it is one, unless few visits have such.
 void tell_halves(TransposedLists& lists) {
@@ -354,7 +376,8 @@ void tell_halves(TransposedLists& lists) {
       of_halves += segment.count;
     }
   }
-  lists.tells_halves = of_halves * kVisitsPerHalf > visits;
+  const std::int64_t visits_per_half = lists.of_blocks ? kBlockVisitsPerHalf : kVisitsPerHalf;
+  lists.tells_halves = of_halves * visits_per_half > visits;
   if (!lists.tells_halves) return;
   for (QuerySegment& segment : lists.segments) {
     if (segment.pattern >= 0) segment.pattern = told[static_cast<std::size_t>(segment.pattern)];
@@ -444,7 +467,7 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
   lists.pack = pack;
   lists.list_heads = mask.heads();
   lists.of_blocks = mask.blocks() != nullptr;
-  const std::vector<std::int64_t> bounds = key_bounds(mask, work.tile_keys);
+  const std::vector<std::int64_t> bounds = key_bounds(mask, pack, work);
   lists.tiles_per_list = static_cast<std::int64_t>(bounds.size()) - 1;
   if (lists.of_blocks) {
     add_parts(mask, bounds, work.tile_keys, lists);

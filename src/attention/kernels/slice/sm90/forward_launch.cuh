@@ -46,6 +46,11 @@ void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaS
     args.k = map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kSubTileKeys);
     args.v = map("V", params.v, params.tokens_k, params.heads_k, value_dim, 1, kSubTileKeys);
   }
+  if (params.lists.joints != nullptr) {
+    if (!Shape::kJoins) throw std::logic_error("slice: this forward kernel reads no joints");
+    args.k_joints = map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kJointKeys);
+    args.v_joints = map("V", params.v, params.tokens_k, params.heads_k, value_dim, 1, kJointKeys);
+  }
   constexpr int kBytes = Shape::kStreams * sizeof(typename Shape::Shared);
   static_assert(kBytes <= 227 * 1024);
   LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,

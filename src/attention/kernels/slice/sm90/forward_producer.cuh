@@ -170,6 +170,7 @@ struct ForwardProducer {
   /// Keys of the last step, whose V is still to be loaded (ForwardShape::kKeysAhead). k0 is kAbsent
   /// if it is loaded, k1 if the step is narrow.
   int k0_before = kAbsent, k1_before = kAbsent;
+  int2 joints_before{};  ///< likewise
   int kv_head = 0;
 
   __device__ int lane() const { return threadIdx.x & 31; }
@@ -193,10 +194,15 @@ struct ForwardProducer {
 
   /// Loads the sub-tiles of a K or V tile from keys k0 and k1 into rows [0, 64) and [64, 128); only
   /// the first if narrow, or where a step has one. In a cluster each CTA loads one, or half of the
-  /// columns of the only one, and multicasts it to both.
+  /// columns of the only one, and multicasts it to both. `joints`: the words of both.
   template <int kCount>
-  __device__ void load_sub_tiles(const CUtensorMap& map, int stage, int k0, int k1, bool narrow) {
+  __device__ void load_sub_tiles(const CUtensorMap& map, const CUtensorMap& joint_map, int stage,
+                                 int k0, int k1, bool narrow, int2 joints) {
     std::uint64_t* full = &shared.full[stage];
+    if constexpr (Shape::kJoins) {
+      if (joints.x != 0) load_joined<kCount>(joint_map, stage, 0, k0, Joint(joints.x));
+      if (joints.y != 0) load_joined<kCount>(joint_map, stage, 1, k1, Joint(joints.y));
+    }
 #pragma unroll
     for (int column = 0; column < kCount; ++column) {
       unsigned char* to = Shape::stage(shared, stage) + column * Shape::kKeyColumnBytes;
@@ -207,12 +213,32 @@ struct ForwardProducer {
           ptx::tma_load(to, &map, full, column * 64, kv_head, k0, 3);
         }
       } else if constexpr (Shape::kCluster == 1) {
-        ptx::tma_load(to, &map, full, column * 64, kv_head, k0);
-        if (!narrow)
+        if (!Shape::kJoins || joints.x == 0) {
+          ptx::tma_load(to, &map, full, column * 64, kv_head, k0);
+        }
+        if (!narrow && (!Shape::kJoins || joints.y == 0)) {
           ptx::tma_load(to + Shape::kKeyColumnBytes / 2, &map, full, column * 64, kv_head, k1);
+        }
       } else if (rank == 0 || !narrow) {
         ptx::tma_load(to + rank * (Shape::kKeyColumnBytes / 2), &map, full, column * 64, kv_head,
                       rank == 0 ? k0 : k1, 3);
+      }
+    }
+  }
+
+  /// Loads a sub-tile with a joint. One lane.
+  template <int kCount>
+  __device__ void load_joined(const CUtensorMap& map, int stage, int sub_tile, int k, Joint joint) {
+    constexpr int kBoxes = kSubTileKeys / kJointKeys;
+    const int boxes_before_cut = joint.cut() / kJointKeys;
+    unsigned char* to = Shape::stage(shared, stage) + sub_tile * (Shape::kKeyColumnBytes / 2);
+#pragma unroll 1
+    for (int box = 0; box < kBoxes; ++box, k += kJointKeys, to += kJointKeys * 128) {
+      if (box == boxes_before_cut) k += joint.skip();
+#pragma unroll
+      for (int column = 0; column < kCount; ++column) {
+        ptx::tma_load(to + column * Shape::kKeyColumnBytes, &map, &shared.full[stage], column * 64,
+                      kv_head, k);
       }
     }
   }
@@ -235,17 +261,18 @@ struct ForwardProducer {
   /// sub-tile beyond those that TileScheduler::narrow_tiles counts is multiplied as a whole: its
   /// second sub-tile is loaded from past the end of K, where TMA gives zeros, as stale shared
   /// memory could hold NaN.
-  __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool narrow = false) {
+  __device__ void load_key_tile(int k0, int k1, int pattern0, int pattern1, bool narrow = false,
+                                int2 joints = {0, 0}) {
     if (k1 == kAbsent) k1 = args.params.tokens_k;
     if constexpr (Shape::kStepsPerTile > 1) {
-      load_step(k0, k0, pattern0, pattern1, false);
-      if (!narrow) load_step(k1, k1, pattern0, pattern1, false);
+      load_step(k0, k0, pattern0, pattern1, false, joints);
+      if (!narrow) load_step(k1, k1, pattern0, pattern1, false, joints);
     } else {
-      load_step(k0, k1, pattern0, pattern1, narrow);
+      load_step(k0, k1, pattern0, pattern1, narrow, joints);
     }
   }
 
-  __device__ void load_step(int k0, int k1, int pattern0, int pattern1, bool narrow) {
+  __device__ void load_step(int k0, int k1, int pattern0, int pattern1, bool narrow, int2 joints) {
     ptx::mbarrier_wait(&shared.empty[pipe.index], pipe.phase ^ 1);
     if (ptx::elect_one()) {
       shared.pattern[pipe.index][0] = pattern0;
@@ -253,13 +280,14 @@ struct ForwardProducer {
       const int patterns = (pattern0 >= 0) + (pattern1 >= 0);
       const int bytes = narrow ? Shape::kKeyBytes / 2 : Shape::kKeyBytes;
       ptx::mbarrier_arrive_expect_tx(&shared.full[pipe.index], bytes + patterns * pattern_bytes());
-      load_sub_tiles<Shape::kColumns>(args.k, pipe.index, k0, k1, narrow);
+      load_sub_tiles<Shape::kColumns>(args.k, args.k_joints, pipe.index, k0, k1, narrow, joints);
       load_pattern(0, pattern0);
       load_pattern(1, pattern1);
     }
     if constexpr (Shape::kKeysAhead) load_values();
     k0_before = k0;
     k1_before = narrow ? kAbsent : k1;
+    joints_before = joints;
     pipe.advance();
     pipe.advance();
     if constexpr (!Shape::kKeysAhead) load_values();
@@ -275,7 +303,8 @@ struct ForwardProducer {
       const bool narrow = k1_before == kAbsent;
       ptx::mbarrier_arrive_expect_tx(&shared.full[stage],
                                      narrow ? Shape::kValueBytes / 2 : Shape::kValueBytes);
-      load_sub_tiles<Shape::kValueColumns>(args.v, stage, k0_before, k1_before, narrow);
+      load_sub_tiles<Shape::kValueColumns>(args.v, args.v_joints, stage, k0_before, k1_before,
+                                           narrow, joints_before);
     }
     k0_before = kAbsent;
   }
@@ -292,6 +321,7 @@ struct ForwardProducer {
     const DeviceTileLists& lists = args.params.lists;
     FullRunCursor runs(lists.runs + tile.runs_begin, scheduler.run, tile.full_tiles);
     int4 mine = scheduler.partial;
+    int2 my_joints{};
     int left = tile.partial_count + tile.full_tiles;
     bool late = kLate;
     if (kLate && left == 0) load_queries();
@@ -305,10 +335,19 @@ struct ForwardProducer {
         const PartialTile* from = lists.partial + tile.partial_begin + begin + lane();
         mine = *reinterpret_cast<const int4*>(from);
       }
+      if (Shape::kJoins && lists.joints != nullptr && lane() < tile.partial_count - begin) {
+        const TileJoints* from = lists.joints + tile.partial_begin + begin + lane();
+        my_joints = *reinterpret_cast<const int2*>(from);
+      }
     };
     const auto load_partial = [&](int i) {
+      int2 joints{};
+      if constexpr (Shape::kJoins) {
+        joints = {__shfl_sync(~0u, my_joints.x, i), __shfl_sync(~0u, my_joints.y, i)};
+      }
       load_key_tile(__shfl_sync(~0u, mine.x, i), __shfl_sync(~0u, mine.y, i),
-                    __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i), i < narrow_tiles);
+                    __shfl_sync(~0u, mine.z, i), __shfl_sync(~0u, mine.w, i), i < narrow_tiles,
+                    joints);
       loaded();
     };
     int full_tiles = tile.full_tiles;

@@ -27,7 +27,8 @@ struct ForwardKernelArgs {
   int section_blocks;
   int list_work_tiles;  ///< of a list
   int work_tiles;
-  CUtensorMap earlier;  ///< likewise, of the earlier O; of kEarlier alone
+  CUtensorMap earlier;             ///< likewise, of the earlier O; of kEarlier alone
+  CUtensorMap k_joints, v_joints;  ///< box: kJointKeys keys × 1 head; where lists have joints
 };
 
 /// A work tile as the producer hands it to the consumers, in the stage of its Q.
@@ -69,6 +70,8 @@ struct ForwardShape {
   /// products, and two warpgroups do not fill the one with the other; four do.
   static constexpr int kStreams = kDim == 64 ? 2 : 1;
   static_assert(kStreams * kCluster <= 2);
+  /// Whether lists may have joints: for masks with block lists, by CTAs on their own.
+  static constexpr bool kJoins = (kUnchecked || kEarlier) && kCluster == 1;
   static constexpr int kTileM = kRowGroups * kGroupRows;
   static constexpr int kThreads = 128 * (1 + kStreams * kRowGroups);
   static constexpr int kConsumerWarps = 8;  ///< of a stream

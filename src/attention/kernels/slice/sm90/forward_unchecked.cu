@@ -11,7 +11,7 @@ using Shape = ForwardShape<__nv_bfloat16, HeadDims<128>, false, kCluster, false,
 
 bool dispatch_unchecked(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                         cudaStream_t stream) {
-  if (dtype != DType::bfloat16 || instance_dim(dims) != 128) return false;
+  if (!has_unchecked(dtype, dims)) return false;
   pairs ? launch<Shape<2>>(params, dtype, dims, stream)
         : launch<Shape<1>>(params, dtype, dims, stream);
   return true;

@@ -19,6 +19,11 @@ constexpr int instance_dim(const DimPair& dims) {
   return dims.head_dim <= 64 ? 64 : 128;
 }
 
+/// Whether there is an instance that looks at no sums of full tiles (ForwardShape::kUnchecked).
+constexpr bool has_unchecked(DType dtype, const DimPair& dims) {
+  return dtype == DType::bfloat16 && instance_dim(dims) == 128;
+}
+
 /// The dimensions of q and k, and of v and o, for which a kernel is compiled.
 template <int kDim_, int kValueDim_ = kDim_>
 struct HeadDims {
