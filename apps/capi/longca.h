@@ -274,8 +274,7 @@ LONGCA_API longca_status
 longca_lse_from_dlpack_versioned(const struct DLManagedTensorVersioned* from,
                                  const longca_problem* problem, int32_t written, longca_lse* lse);
 
-// --- Context parallelism: ranks that share the tokens of a sequence
-// ------------------------------
+// --- Context parallelism: ranks that share the tokens of a sequence -----------------------------
 
 /// Which tokens a rank owns, for a mask and a scheme.
 typedef struct longca_partition longca_partition;
@@ -344,8 +343,8 @@ typedef struct longca_gpu_group longca_gpu_group;
 /// `transport` moves small messages between the hosts while something is created, one message at a
 /// time, of any content, as group 0; it stays callable as long as the group. `name`: "peer", copies
 /// between the GPUs of one host; "nccl"; NULL: peer where the GPUs reach each other, else nccl.
-/// Every rank calls it, from one thread at a time, and so it is with all calls of this group and
-/// its plans but _transport and rank_plan_release.
+/// Every rank calls it, from one thread at a time, as all other calls on this group and its plans
+/// must be, except longca_gpu_group_transport and longca_rank_plan_release.
 LONGCA_API longca_status longca_gpu_group_create(int32_t rank, int32_t ranks,
                                                  const longca_transport* transport,
                                                  const char* name, longca_gpu_group** group);

@@ -43,8 +43,8 @@ class CpuCopy final : public ProbeWork {
   HostBuffer to_;
 };
 
-/// By the inner loops of the CPU kernels: blocks of C of kBlockRows rows and kBlockPanels panels of
-/// 32 columns, for each of which B's part of kBlockSteps steps stays in the L2 cache.
+/// By the inner loops of the CPU kernels: blocks of C of kUnit rows and columns, for each of which
+/// B's part of kUnit steps stays in the L2 cache.
 class CpuProduct final : public ProbeWork {
  public:
   explicit CpuProduct(std::int64_t rows)

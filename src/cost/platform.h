@@ -307,8 +307,8 @@ std::vector<std::string> platform_names();
 /// "h200": what planners use where no other is given.
 const Platform& default_platform();
 
-/// The platform whose page names exactly this card ("NVIDIA H100 80GB HBM3"; an "NVIDIA H100 PCIe"
-/// has other rates); default_platform() if none does.
+/// The first platform, in order of names, whose page names exactly this card ("NVIDIA H100 80GB
+/// HBM3"; an "NVIDIA H100 PCIe" has other rates); default_platform() if none does.
 const Platform& platform_of_card(std::string_view card);
 
 }  // namespace longca::cost

@@ -52,8 +52,8 @@ struct ParallelProblem {
   }
 };
 
-/// A scheme of context parallelism: makes the plan of any rank. Stateless; adding one takes a file
-/// and a line in schemes/registry.cpp.
+/// A scheme of context parallelism: makes the plan of any rank. Stateless; adding one takes a file,
+/// named in CMakeLists.txt, and its factory in all_schemes.h and registry.cpp.
 class Scheme {
  public:
   virtual ~Scheme() = default;

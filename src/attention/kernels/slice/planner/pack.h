@@ -19,7 +19,7 @@ bool pairs_fit(int group_size, int pack, int head_dim);
 
 /// P of the forward pass: the smallest of 1, 2, 4 and 8 that divides `group_size` and whose tiles
 /// cost nearly as little as the best (min_pack_gain), on a sample of the mask's rows; with pairs
-/// where they fit. Less for millions of tokens, so that planning takes 10 ms. A millisecond for a
+/// where they fit. Less above 512K tokens, so that planning takes 10 ms. A millisecond for a
 /// static mask. With `joins`, remainders of kept blocks are joined where CTAs are on their own.
 int choose_pack(const Mask& mask, int group_size, int head_dim, bool joins = false,
                 const cost::Platform& platform = cost::default_platform());

@@ -148,7 +148,8 @@ struct BackwardWork {
   bool ordered = false;
   bool has_chunks = true;  ///< whether long key tiles are split into chunks (make_items)
   /// Whether patterns may say which half of the keys they show: of key tiles of 128, for a kernel
-  /// whose warpgroups then visit different query tiles. Lists do so where many visits see one half.
+  /// whose warpgroups then visit different query tiles. Lists do so where many visits see one
+  /// half, those that the GPU makes of bits wherever a key tile has two blocks.
   bool tells_halves = false;
 };
 

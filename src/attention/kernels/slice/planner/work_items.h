@@ -40,8 +40,7 @@ std::int64_t even_cycles(std::span<const CostedItem> items, const BackwardWork& 
 /// – long tiles at multiples of a chunk of query tiles, so that the CTAs, which do not stay in step
 ///   over a long walk, find each other's query rows in L2,
 /// – in lists of static masks, unless ordered, tiles that would take more than half of a CTA's
-/// share
-///   of all work.
+///   share of all work.
 /// Returns one list of items per order (TransposedLists::order), tile by tile, the last queries of
 /// each first. For block lists also fills in lists.split_keys.
 std::vector<std::vector<CostedItem>> make_items(const BackwardWork& work, TransposedLists& lists);

@@ -11,7 +11,7 @@
 namespace longca::slice::sm90 {
 
 /// Persistent: a CTA takes work items, each a key tile and the query tiles that see it. dK and dV
-/// stay in the registers of the two consumer warpgroups, and dQ is added to float32 accumulators in
+/// stay in the registers of the consumer warpgroups, and dQ is added to float32 accumulators in
 /// device memory (docs/design/slice-backward.md).
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)

@@ -9,7 +9,7 @@
 
 namespace longca::slice::sm90 {
 
-/// The consumer for 128 dimensions, and for 64 with a softcap. A warpgroup owns 64 of the 128 keys,
+/// The consumer for 128 dimensions. A warpgroup owns 64 of the 128 keys,
 /// and computes their dK and dV; of dQ, it computes half of the dimensions over all 128 keys.
 template <typename Shape>
 struct BackwardConsumer : BackwardScores<Shape> {

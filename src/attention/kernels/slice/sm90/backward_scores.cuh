@@ -21,7 +21,8 @@ __device__ __forceinline__ constexpr std::uint64_t mn_major_step(int i) {
 }
 
 /// A warp's 16 keys of a tile of scores, 64 rows, transposed, keys × rows: Sᵀ = K Qᵀ, Pᵀ, dPᵀ = V
-/// dOᵀ, dSᵀ, so that Pᵀ and dSᵀ in registers are A operands. What both consumers do with them.
+/// dOᵀ, dSᵀ, so that Pᵀ and dSᵀ in registers are A operands. What the consumers of scores
+/// do with them.
 template <typename Shape>
 struct BackwardScores {
   using T = typename Shape::T;

@@ -13,8 +13,8 @@
 // log2 domain: scores · softmax scale · log2 e, so that exp2 serves.
 namespace longca::slice::sm90 {
 
-/// State of the thread's two rows. Rescaling is lazy: row_max may lie below the true maximum, by 8
-/// (in log2) at most after online_softmax_masked, by what the row sums allow after
+/// State of the thread's two rows. Rescaling is lazy: row_max may lie below the true maximum, by
+/// `slack` (in log2) at most after online_softmax_masked, by what the row sums allow after
 /// online_softmax_unmasked.
 struct SoftmaxState {
   float row_max[2] = {-INFINITY, -INFINITY};

@@ -26,8 +26,8 @@ struct PipelineState {
   }
 };
 
-/// Whether this thread is the one that acts for its warp, whose lanes are all here. Of a thread that
-/// `threadIdx` names the compiler does not know that it is alone: where operands of TMA lie in
+/// Whether this thread is the one that acts for its warp, whose lanes are all here. Of a thread
+/// that `threadIdx` names the compiler does not know that it is alone: where operands of TMA lie in
 /// registers, it then makes a loop over lanes for each instruction.
 __device__ __forceinline__ bool elect_one() {
   std::uint32_t elected = 0;
@@ -173,11 +173,6 @@ template <typename Barrier>
 __device__ __forceinline__ void named_barrier_sync(Barrier barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(static_cast<int>(barrier)), "r"(threads) : "memory");
 }
-/// Joins the barrier without waiting for the others.
-template <typename Barrier>
-__device__ __forceinline__ void named_barrier_arrive(Barrier barrier, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(static_cast<int>(barrier)), "r"(threads) : "memory");
-}
 
 /// Whether `flag` is true in any thread that joins the barrier.
 template <typename Barrier>
@@ -196,8 +191,9 @@ __device__ __forceinline__ bool named_barrier_or(Barrier barrier, int threads, b
   return any != 0;
 }
 
-/// Makes this thread's stores to shared memory visible to TMA and wgmma (the async proxy). Each
-/// thread that stored calls it before the barrier behind which they are issued.
+/// Makes this thread's stores to shared memory visible to TMA and wgmma (the async proxy).
+/// Called by each thread that stored, before the barrier behind which these are issued, or by the
+/// threads that issue them, behind that barrier.
 __device__ __forceinline__ void fence_proxy_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
