@@ -9,6 +9,7 @@
 
 #include "attention/api/registry.h"
 #include "bench/launch/rank_machine.h"
+#include "bench/plugin_loader.h"
 #include "bench/python_host.h"
 #include "bench/suite/scheme_axes.h"
 #include "bench/suite/suite.h"
@@ -310,11 +311,18 @@ void add_list(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("list", "Kernels, masks, … and what runs on this machine");
   auto what = std::make_shared<std::string>();
   auto as_json = std::make_shared<bool>(false);
+  auto plugins = std::make_shared<std::vector<std::string>>();
   verb->add_option("WHAT", *what, "kernels, masks, schemes, axes, lengths, suites; or all")
       ->type_name("");
   verb->add_flag("--json", *as_json, "an array of objects, or all arrays by name");
+  verb->add_option("--plugin", *plugins, "kernels from a .so or .py file, too; repeatable")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   verb->footer("Example: longca list kernels");
-  verb->callback([what, as_json] { list(*what, *as_json); });
+  verb->callback([what, as_json, plugins] {
+    for (const std::string& plugin : *plugins) describe_plugin(plugin);
+    list(*what, *as_json);
+  });
 }
 
 }  // namespace longca

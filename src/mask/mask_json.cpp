@@ -39,8 +39,12 @@ void write_blocks(std::ostream& out, const BlockLists& blocks) {
              fmt::join(blocks.k_bounds, ","));
 }
 
-/// Prints a whole number without a fraction; the mean over heads may have one.
+/// Prints a whole number without a fraction, and exactly where it is that of every head; the mean
+/// over heads may have one.
 std::string area_text(const Mask& mask) {
+  bool equal = true;
+  for (int head = 1; head < mask.heads(); ++head) equal &= mask.area(head) == mask.area(0);
+  if (equal) return fmt::to_string(mask.area(0));
   const double area = mask.mean_area();
   return std::floor(area) == area ? fmt::format("{:.0f}", area) : fmt::format("{}", area);
 }

@@ -57,6 +57,18 @@ TEST(List, KernelsSayWhatTheyTake) {
   }
 }
 
+TEST(List, KernelsOfPluginsToo) {
+  const auto plugin =
+      std::filesystem::path(LONGCA_SOURCE_DIR) / "examples/python_plugin/rowwise.py";
+  const std::vector<std::string> list = {"list", "kernels", "--json", "--plugin", plugin.string()};
+  EXPECT_THAT(names(parsed(list)), ::testing::Contains("rowwise_python"));
+  EXPECT_THAT(names(parsed({"list", "kernels", "--json"})),
+              ::testing::Not(::testing::Contains("rowwise_python")));
+  const auto refused = run_longca({"list", "--plugin", "none.so"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, ::testing::HasSubstr("'none.so' does not exist"));
+}
+
 /// `name` in the line of README's table that names the kernels, and whether a ° follows.
 std::map<std::string, bool> kernels_of_readme() {
   std::ifstream readme(std::filesystem::path(LONGCA_SOURCE_DIR) / "README.md");

@@ -28,6 +28,13 @@ std::string error_of_json(const std::string& text) {
   return error_of([&] { parse_mask_json(text, "m.json"); });
 }
 
+TEST(OwnMask, AreasAreExactBeyondWhatADoubleHolds) {
+  MaskSpec spec;
+  spec.name = "causal";
+  spec.tokens = 134217729;
+  EXPECT_THAT(json_of(generate_mask(spec), spec), HasSubstr("\"area\":9007199456067585,"));
+}
+
 TEST(OwnMask, IsWhatMaskJsonPrints) {
   for (const MaskTraits& traits : mask_table()) {
     for (const bool causal : {false, true}) {

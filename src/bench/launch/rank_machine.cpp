@@ -85,11 +85,12 @@ struct LaunchVariables {
   const char* rank;
   const char* size;
   const char* per_node;
+  bool can_launch = true;  ///< whether mpirun can start ranks from a launch of one
 };
 
 // Of Slurm's counts, those of a step: a batch script, which is no launch, does not have them.
 constexpr LaunchVariables kLaunchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", false},
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
 };
@@ -119,7 +120,7 @@ std::optional<MpiLaunch> find_mpi_launch() {
     const auto rank = number_in(names.rank);
     const auto size = number_in(names.size);
     if (!rank || !size) continue;
-    if (*size < 2) return std::nullopt;
+    if (*size < 2 && names.can_launch) return std::nullopt;
     return MpiLaunch{*rank, *size, number_in(names.per_node).value_or(*size)};
   }
   return std::nullopt;

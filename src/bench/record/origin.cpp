@@ -134,6 +134,10 @@ std::vector<Record> latest_of_each_build(std::span<const Record> records) {
   return latest_records(records, key_of_each_build);
 }
 
+std::vector<Record> latest_of_each_host(std::span<const Record> records) {
+  return latest_records(records, key_of_each_host);
+}
+
 std::vector<Record> latest_of_file(std::span<const Record> records) {
   std::unordered_map<std::string, const Record*> last_of_host, last_of_build;
   for (const Record& record : records) {

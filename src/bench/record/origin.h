@@ -39,6 +39,8 @@ std::string host_of(const Record& record);
 /// One record per case, host and build, the last one, at the place of the first: what a run that
 /// was resumed, or one that was repeated, says of its cells.
 std::vector<Record> latest_of_each_build(std::span<const Record> records);
+/// The same, whatever the build.
+std::vector<Record> latest_of_each_host(std::span<const Record> records);
 /// The same of one file's records, without a `timeout` that another build has tried again on the
 /// same host, as --resume --across does.
 std::vector<Record> latest_of_file(std::span<const Record> records);

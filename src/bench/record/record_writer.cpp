@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "bench/record/origin.h"
 #include "core/error.h"
 #include "core/output_file.h"
 
@@ -197,7 +198,7 @@ void RecordWriter::drop_backup() {
 void RecordWriter::keep_latest() {
   if (old_bytes_ > 0 || !S_ISREG(info_of(file_.get(), path_).st_mode)) return;
   const std::vector<Record> records = read_records(file_.get(), path_.string()).records;
-  const std::vector<Record> latest = latest_records(records);
+  const std::vector<Record> latest = latest_of_each_host(records);
   if (latest.size() == records.size()) return;
   OutputFile fresh(path_);
   lock(fresh.descriptor(), path_);

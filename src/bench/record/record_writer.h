@@ -35,8 +35,9 @@ class RecordWriter {
   /// record. A file that was removed meanwhile is written anew, with all of its records.
   void append(const Record& record);
 
-  /// Rewrites the file with the last record of each key only. Leaves what is no regular file as it
-  /// is. Throws SystemError, and the file is then as it was.
+  /// Rewrites the file with the last record of each key only, of each machine
+  /// (latest_of_each_host). Leaves what is no regular file as it is. Throws SystemError, and the
+  /// file is then as it was.
   void keep_latest();
 
   /// Where the records are that this file does not hold any more; empty if there are none.

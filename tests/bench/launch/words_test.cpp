@@ -141,11 +141,21 @@ TEST(MpiLaunch, IsFoundInTheEnvironment) {
   }
 }
 
-TEST(MpiLaunch, ABatchScriptAndALoneProcessAreNone) {
-  const Environment batch({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}});
+TEST(MpiLaunch, ABatchScriptAndAStepOfOneTaskAreNone) {
+  {
+    const Environment batch({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}});
+    EXPECT_FALSE(find_mpi_launch());
+  }
+  const Environment step({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}});
   EXPECT_FALSE(find_mpi_launch());
+}
+
+/// In it mpirun starts no ranks: "does not support recursive calls".
+TEST(MpiLaunch, OfOneRankByMpirunIsOne) {
   const Environment lone({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}});
-  EXPECT_FALSE(find_mpi_launch());
+  const auto launch = find_mpi_launch();
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->size, 1);
 }
 
 TEST(Hostfile, CountsSlots) {

@@ -85,6 +85,18 @@ TEST(RecordWriter, KeepsTheLatestOfEachKeyAndWritesOn) {
   EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({7, 1, 2, 3}));
 }
 
+TEST(RecordWriter, KeepsTheSameKeyOfOtherMachines) {
+  const TempDirectory folder;
+  Record other = record_of(1);
+  other.env = {{"cpu", {{"model", "another"}}}};
+  write_file(folder / "a.jsonl", to_line(other) + '\n');
+  RecordWriter writer(folder / "a.jsonl", Mode::resume);
+  writer.append(record_of(1));
+  writer.append(record_of(1));
+  writer.keep_latest();
+  EXPECT_EQ(read_file(folder / "a.jsonl"), to_line(other) + '\n' + lines_of({1}));
+}
+
 TEST(RecordWriter, KeepsAnOldFileThatNoRecordHasReplaced) {
   const TempDirectory folder;
   write_file(folder / "a.jsonl", lines_of({1, 1}));
