@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "mask/block_draw.h"
 #include "mask/range.h"
 
 namespace longca::slice {
@@ -13,6 +14,9 @@ namespace {
 /// Blocks of the other side, over all lists, of which as many are looked at: others are like them.
 constexpr std::int64_t kSamples = 4096;
 
+/// Tokens up to which tiles are cut: a place for each is 256 MB.
+constexpr std::int64_t kMaxCutTokens = std::int64_t{1} << 24;
+
 /// Bits of what each block of a side sees in all lists, one list after the other; of many lists or
 /// blocks every one of some.
 class SeenBlocks {
@@ -20,7 +24,8 @@ class SeenBlocks {
   SeenBlocks(const BlockLists& blocks, BlockSide side)
       : of_queries_(side == BlockSide::queries),
         others_(of_queries_ ? blocks.k_blocks() : blocks.q_blocks()),
-        step_(blocks.heads * others_ / kSamples | 1),  // odd: meets all blocks of all lists
+        // Odd, to meet other blocks in each list, as their numbers are often powers of two.
+        step_(blocks.heads * others_ / kSamples | 1),
         words_((blocks.heads * others_ + 64 * step_ - 1) / (64 * step_)),
         bits_(static_cast<std::size_t>(words_ *
                                        (of_queries_ ? blocks.q_blocks() : blocks.k_blocks()))) {
@@ -169,6 +174,7 @@ std::vector<std::int64_t> cut_at_blocks(const BlockLists& blocks, BlockSide side
   const std::vector<std::int64_t>& bounds =
       side == BlockSide::queries ? blocks.q_bounds : blocks.k_bounds;
   if (bounds.back() == 0) return {0};
+  if (bounds.back() > kMaxCutTokens) return uniform_bounds(bounds.back(), tile);
   return Path(blocks, side, tile, costs).find();
 }
 

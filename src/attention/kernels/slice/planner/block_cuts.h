@@ -22,7 +22,8 @@ struct TileCosts {
 /// Bounds of tiles of at most `tile` tokens of a side, ascending from 0 to the number of tokens,
 /// the same for all lists, that cost little in all: a shortest path over the places where a tile
 /// can end, `tile` tokens behind its first one and at bounds of blocks. The halves of a tile are
-/// its first tile / 2 tokens and the others. O(tokens · tile), for a core some 0.2 µs a token.
+/// its first tile / 2 tokens and the others. O(tokens · tile), for a core some 0.2 µs a token;
+/// beyond 16M tokens all tiles are whole.
 std::vector<std::int64_t> cut_at_blocks(const BlockLists& blocks, BlockSide side, std::int64_t tile,
                                         const TileCosts& costs);
 
