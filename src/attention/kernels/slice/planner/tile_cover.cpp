@@ -5,24 +5,6 @@
 #include <utility>
 
 namespace longca::slice {
-namespace {
-
-/// How many pairs of these fit into a sub-tile: the longest left with the shortest, or not at all.
-std::int64_t joinable_pairs(std::vector<std::int64_t> columns) {
-  std::ranges::sort(columns, std::greater{});
-  std::int64_t pairs = 0;
-  auto end = columns.end();
-  for (auto begin = columns.begin(); begin < end; ++begin) {
-    if (begin + 1 < end && *begin + *(end - 1) <= kSubTileKeys) {
-      --end;
-      ++pairs;
-    }
-  }
-  return pairs;
-}
-
-}  // namespace
-
 TileBands::TileBands(std::shared_ptr<const HeadView> view)
     : view_(std::move(view)),
       solid_(view_->bands.size() == 1 &&
@@ -142,10 +124,15 @@ void TileCover::place_sub_tiles() {
 
 std::int64_t TileCover::joined() const {
   std::vector<std::int64_t> columns;
-  for (const std::int64_t keys : remainders_) {
-    columns.push_back((keys + kJointKeys - 1) / kJointKeys * kJointKeys);
-  }
-  return std::ssize(partial_) - joinable_pairs(std::move(columns));
+  for (const std::int64_t keys : remainders_) columns.push_back(joint_columns(keys));
+  std::ranges::sort(columns, std::greater{});
+  std::int64_t left = std::ssize(partial_);
+  pair_remainders(columns.begin(), columns.end(), [&](std::int64_t a, std::int64_t b) {
+    const bool fits = a + b <= kSubTileKeys;
+    left -= fits ? 1 : 0;
+    return fits;
+  });
+  return left;
 }
 
 /// A single full sub-tile is moved to the partial ones, where it may find a partner.

@@ -12,6 +12,21 @@
 
 namespace longca::slice {
 
+/// Columns of a sub-tile that are loaded for a remainder of `keys` (Joint).
+constexpr std::int64_t joint_columns(std::int64_t keys) {
+  return (keys + kJointKeys - 1) / kJointKeys * kJointKeys;
+}
+
+/// Pairs remainders, the longest first: of those left, the longest is joined with the shortest, or
+/// stays alone if `join(longest, shortest)` says that they do not fit. No other way makes more
+/// pairs.
+template <typename Iterator, typename Join>
+void pair_remainders(Iterator begin, Iterator end, const Join& join) {
+  for (; begin < end; ++begin) {
+    if (begin + 1 < end && join(*begin, *(end - 1))) --end;
+  }
+}
+
 /// Walks one list of a mask from the first row to the last and cuts its cells to query tiles.
 class TileBands {
  public:

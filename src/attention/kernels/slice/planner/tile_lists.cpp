@@ -54,11 +54,6 @@ struct Remainder {
   int keys;
 };
 
-/// Columns of a sub-tile that are loaded for a remainder.
-int loaded_columns(const Remainder& remainder) {
-  return (remainder.keys + kJointKeys - 1) / kJointKeys * kJointKeys;
-}
-
 /// Appends the query tiles of one list of a mask to `out`.
 class ListBuilder {
  public:
@@ -146,8 +141,7 @@ class ListBuilder {
     return keys;
   }
 
-  /// Joins remainders that the same groups see, as many pairs as fit: of those left, the longest
-  /// with the shortest, or else it stays alone.
+  /// Joins remainders that the same groups see, as many pairs as fit.
   void join_remainders() {
     remainders_.clear();
     for (PartialSubTile& sub_tile : sub_tiles_) {
@@ -158,14 +152,12 @@ class ListBuilder {
       return std::pair(a.sub_tile->seen_by, b.keys) < std::pair(b.sub_tile->seen_by, a.keys);
     });
     for (auto begin = remainders_.begin(); begin < remainders_.end();) {
-      auto end = std::find_if(begin, remainders_.end(), [&](const Remainder& other) {
+      const auto end = std::find_if(begin, remainders_.end(), [&](const Remainder& other) {
         return other.sub_tile->seen_by != begin->sub_tile->seen_by;
       });
-      const auto next = end;
-      for (; begin < end; ++begin) {
-        if (begin + 1 < end && join(*begin, *(end - 1))) --end;
-      }
-      begin = next;
+      pair_remainders(begin, end,
+                      [&](const Remainder& a, const Remainder& b) { return join(a, b); });
+      begin = end;
     }
     std::erase_if(sub_tiles_, [](const PartialSubTile& sub_tile) { return sub_tile.seen_by == 0; });
   }
@@ -178,12 +170,13 @@ class ListBuilder {
     const bool in_order = a.sub_tile->k_begin > b.sub_tile->k_begin;
     const Remainder& before_cut = in_order ? a : b;
     const Remainder& behind_cut = in_order ? b : a;
-    const int cut = loaded_columns(before_cut);
+    const auto cut = static_cast<int>(joint_columns(before_cut.keys));
     PartialSubTile& joined = *before_cut.sub_tile;
     PartialSubTile& other = *behind_cut.sub_tile;
     const std::int64_t end = joined.k_begin + before_cut.keys;
     const std::int64_t skip = other.k_begin - end;
-    if (cut + loaded_columns(behind_cut) > kSubTileKeys || -skip > Joint::kMaxSkip) return false;
+    if (cut + joint_columns(behind_cut.keys) > kSubTileKeys || -skip > Joint::kMaxSkip)
+      return false;
     for (std::size_t group = 0; group < joined.words.size(); ++group) {
       const std::size_t begin = words_.size();
       append_moved(joined.words[group], cut - before_cut.keys);
