@@ -283,16 +283,22 @@ TEST_P(MaskSlice, LargeScoresStayFinite) {
   }
 }
 
-/// Likewise of block lists, with as many full tiles, whose work tiles do not come in pairs.
-TEST_P(MaskSlice, LargeScoresOfBlocksStayFinite) {
+/// Likewise where work tiles with as many full tiles do not come in pairs.
+TEST_P(MaskSlice, LargeScoresWithoutPairsStayFinite) {
+  struct Case {
+    const char* mask;
+    std::int64_t tokens;
+  };
   for (const float scale : {3.0F, 8.0F}) {
-    for (const std::string name : {"block_sparse", "block_sparse_variable"}) {
+    for (const auto& [name, tokens] :
+         {Case{"block_sparse", 3000}, Case{"causal", 1000}, Case{"block_sparse_variable", 3000},
+          Case{"shared_question", 1000}}) {
       for (const Heads heads : {Heads{4, 4}, Heads{8, 1}}) {
-        Problem problem = problem_of(3000, 3000, heads);
+        Problem problem = problem_of(tokens, tokens, heads);
         problem.softmax_scale = scale;
-        expect_right(problem, small_mask(name, 3000, heads, "kv", 128),
-                     name + " of " + std::to_string(heads.q) + ":" + std::to_string(heads.k) +
-                         ", scale " + std::to_string(scale));
+        expect_right(problem, small_mask(name, tokens, heads, "kv", 128),
+                     std::string(name) + " of " + std::to_string(heads.q) + ":" +
+                         std::to_string(heads.k) + ", scale " + std::to_string(scale));
       }
     }
   }
@@ -305,8 +311,9 @@ TEST_P(MaskSlice, LargeScoresOfOneHeadLeaveTheOthersAlone) {
     const char* mask;
     Heads heads;
   };
-  for (const auto& [name, heads] : {Case{"causal", {32, 4}}, Case{"block_sparse", {32, 32}}}) {
-    SCOPED_TRACE(name);
+  for (const auto& [name, heads] :
+       {Case{"causal", {32, 4}}, Case{"causal", {32, 32}}, Case{"block_sparse", {32, 32}}}) {
+    SCOPED_TRACE(std::string(name) + ", KV heads: " + std::to_string(heads.k));
     expect_others_alone(problem_of(3000, 3000, heads), small_mask(name, 3000, heads, "kv", 128));
   }
 }

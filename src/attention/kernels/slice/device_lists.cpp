@@ -25,7 +25,6 @@ std::vector<QueryTile> tiles_in_order(const TileLists& lists) {
 }  // namespace
 
 UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling) {
-  shape_.of_blocks = mask.blocks() != nullptr;
   if (!tiling.row_pairs && has_block_plan(mask, tiling.pack)) {
     DeviceBlockTiles made = make_device_block_lists(mask, tiling.pack);
     partial_ = std::move(made.partial);

@@ -28,7 +28,6 @@ struct DeviceTileLists {
   /// Whether query tiles have so many full tiles that ForwardShape::kUnchecked pays, or joints,
   /// which it alone can read (and kEarlier).
   bool unchecked = false;
-  bool of_blocks = false;  ///< of a mask with block lists
   int list_heads = 1;
   int tiles_per_list = 0;
   const QueryTile* tiles = nullptr;

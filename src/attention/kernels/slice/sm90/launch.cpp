@@ -117,9 +117,10 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
                                 to_string(dims) + (possible ? "" : " with a softcap or float32"));
   }
   const bool stores = params.softcap.cap == 0 && !params.accumulate;
-  // Where it was measured; other masks whose CTAs are on their own may have many full tiles, too.
-  const bool unchecked = params.lists.unchecked && (pairs || params.lists.of_blocks);
-  if (stores && unchecked && sm90::dispatch_unchecked(params, dtype, dims, pairs, stream)) return;
+  if (stores && params.lists.unchecked &&
+      sm90::dispatch_unchecked(params, dtype, dims, pairs, stream)) {
+    return;
+  }
   const auto dispatch = params.softcap.cap > 0 ? sm90::dispatch_capped
                         : params.accumulate    ? sm90::dispatch_merge
                         : pairs                ? sm90::dispatch_pairs
