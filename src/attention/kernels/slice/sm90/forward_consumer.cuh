@@ -433,6 +433,10 @@ struct ForwardConsumer {
   /// Leaves the work tile to other row groups.
   __device__ __forceinline__ void skip(const WorkTile& work) {
     for (int i = work.partial_count + work.full_tiles; i > 0; --i) skip_tile();
+    // Each item is a phase, with or without an earlier O.
+    if constexpr (Shape::kEarlier) {
+      if (thread() == 0) ptx::mbarrier_arrive(&shared.earlier_full[item.index][group]);
+    }
     release_stored();
     stored = item.index;
   }

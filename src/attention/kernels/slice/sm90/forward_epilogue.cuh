@@ -107,7 +107,7 @@ __device__ __forceinline__ void fetch_earlier(const OutputRows& output, unsigned
 /// out tokens past the end of the tensor, or by the threads where the work tile ends before the box
 /// and the tensor do. TMA may still be reading `buffer` on return
 /// (ForwardConsumer::release_stored). With kUnchecked, returns whether any thread `repeats`: then O
-/// is not written, and LSE only for the time being.
+/// is not written, and LSE only for the time being, or not where an earlier one may lie there.
 template <typename Shape>
 __device__ __forceinline__ bool store_output(const OutputRows& output, const SoftmaxState& state,
                                              float (&o)[Shape::kValueDim / 2],
@@ -117,8 +117,10 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
   const ForwardParams& params = output.args.params;
   const int thread = Shape::kEarlier ? opaque_thread() : static_cast<int>(threadIdx.x % 128);
   const int lane = thread % 32;
+  constexpr bool kLateLse = Shape::kUnchecked && Shape::kEarlier;
   float o_scale[2];
   float keep[2];
+  float late_lse[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float sum = quad_sum(state.row_sum[r]);
@@ -129,7 +131,11 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
     float lse = sees ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
     if (params.sink != nullptr) add_sink(params.sink[output.head(row)], lse, o_scale[r]);
     if constexpr (Shape::kEarlier) keep[r] = weigh_earlier(output, row, lse, o_scale[r]);
-    if (lane % 4 == 0 && output.token(row) < output.token_end()) *output.lse(row) = lse;
+    if constexpr (kLateLse) {
+      late_lse[r] = lse;
+    } else {
+      if (lane % 4 == 0 && output.token(row) < output.token_end()) *output.lse(row) = lse;
+    }
   }
   rescale_o(o, o_scale);
 
@@ -162,6 +168,13 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
     if (output.template any<Shape>(repeats)) return true;
   } else {
     output.template sync<Shape>();
+  }
+  if constexpr (kLateLse) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = accumulator_row(opaque_thread(), r);
+      if (lane % 4 == 0 && output.token(row) < output.token_end()) *output.lse(row) = late_lse[r];
+    }
   }
   const bool whole = output.token_begin() + output.tokens() <= output.token_end() ||
                      output.token_end() == params.tokens_q;

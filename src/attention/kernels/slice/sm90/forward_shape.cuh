@@ -87,8 +87,8 @@ struct ForwardShape {
   /// registers left ptxas computes one polynomial after the other, each at its latency.
   static constexpr bool kQueriesInRegisters = kDim == 128 && !kCapped;
   static constexpr int kQueryStages = kDim <= 128 ? 2 : 1;
-  static_assert(!kUnchecked || (kQueriesInRegisters && !kAccumulate && !kEarlier &&
-                                !std::is_same_v<Element, __half>));
+  static_assert(!kUnchecked ||
+                (kQueriesInRegisters && !kAccumulate && !std::is_same_v<Element, __half>));
   /// Keys that a step of the consumers computes. Where O takes 128 registers, or a thread has 112,
   /// there is room for the scores of one sub-tile: the two of a key tile are then two steps.
   static constexpr int kStepKeys = kValueDim > 128 || kStreams > 1 ? kSubTileKeys : kTileKeys;

@@ -109,17 +109,16 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
   check(params);
   const bool pairs =
       params.lists.row_pairs || pairs_fit(group_size(params), params.lists.pack, dims.head_dim);
-  if (params.earlier.o.data != nullptr) {
-    const bool possible = params.softcap.cap == 0 && !params.accumulate;
-    if (possible && sm90::dispatch_earlier(params, dtype, dims, pairs, stream)) return;
-    throw std::invalid_argument("slice: no forward kernel that merges an earlier result for " +
-                                std::string(to_string(dtype)) + " of head dimension " +
-                                to_string(dims) + (possible ? "" : " with a softcap or float32"));
-  }
   const bool stores = params.softcap.cap == 0 && !params.accumulate;
   if (stores && params.lists.unchecked &&
       sm90::dispatch_unchecked(params, dtype, dims, pairs, stream)) {
     return;
+  }
+  if (params.earlier.o.data != nullptr) {
+    if (stores && sm90::dispatch_earlier(params, dtype, dims, pairs, stream)) return;
+    throw std::invalid_argument("slice: no forward kernel that merges an earlier result for " +
+                                std::string(to_string(dtype)) + " of head dimension " +
+                                to_string(dims) + (stores ? "" : " with a softcap or float32"));
   }
   const auto dispatch = params.softcap.cap > 0 ? sm90::dispatch_capped
                         : params.accumulate    ? sm90::dispatch_merge
