@@ -6,7 +6,6 @@ and are refused.
 """
 
 import csv
-import json
 import math
 import re
 import statistics
@@ -513,17 +512,6 @@ def simulated_by(comparisons, by="scheme"):
 def files_of_error(page):
     """The record files that a page of configs/clusters says its error is from: results/h200x4/cp for cp.jsonl.gz."""
     return [f"{name}.jsonl.gz" for name in re.findall(r"results/[\w/]+", page.get("error", {}).get("measured", ""))]
-
-
-def mask_without_error(page):
-    """The mask that the cells of such a page's error are without, if any."""
-    return next(iter(re.findall(r"without (\w+), whose", page.get("error", {}).get("measured", ""))), "")
-
-
-def without_mask(lines, mask):
-    """Records, a line each, but for those of a mask."""
-    kept = [line for line in lines.splitlines() if line and json.loads(line)["case"].get("mask") != mask]
-    return "".join(f"{line}\n" for line in kept)
 
 
 def too_low(page, comparisons):

@@ -3,7 +3,6 @@
 import pathlib
 import sys
 import tempfile
-import json
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
@@ -211,13 +210,6 @@ Rate of `slice` sustained over that in bursts: geometric mean 0.67 over 2 cells,
                        for file, p90 in zip(files, (10.04, 10.06))]
         self.assertEqual(tables.too_low(page, comparisons),
                          ["[error] p90 is 10.0 %, and of results/h200x2/slice.jsonl.gz it is 10.1 %"])
-
-    def test_an_error_may_be_without_the_cells_of_a_mask(self):
-        page = {"error": {"measured": "the cells in results/h200x4/cp, without full, whose lists are others", "p90": 0.1}}
-        self.assertEqual(tables.mask_without_error(page), "full")
-        self.assertEqual(tables.mask_without_error({"error": {"measured": "the cells in results/h200x4/cp", "p90": 0.1}}), "")
-        records = [json.dumps({"case": {"mask": mask}}) for mask in ("full", "causal")] + [json.dumps({"case": {}})]
-        self.assertEqual(tables.without_mask("\n".join(records) + "\n", "full"), f"{records[1]}\n{records[2]}\n")
 
 
 if __name__ == "__main__":

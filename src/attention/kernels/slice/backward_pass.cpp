@@ -5,7 +5,6 @@
 
 #include "attention/kernels/common/mma/plan_tools.h"
 #include "attention/kernels/slice/planner/pack.h"
-#include "attention/kernels/slice/sm90/launch.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "cost/platform.h"
@@ -47,12 +46,6 @@ StoreMode dkv_mode(const BackwardArgs& args) {
   return args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
 }
 
-/// Whether there is a kernel for lists that tell halves.
-bool tells_halves(const Problem& problem, SlicePath path) {
-  return path != SlicePath::sm80 && sm90::instance_dim(dims_of(problem)) == 128 &&
-         problem.softcap == 0;
-}
-
 BackwardWork work_of(const Problem& problem, SlicePath path) {
   const cost::Platform& platform = cost::platform_of_card(gpu().properties().name);
   const DimPair dims = dims_of(problem);
@@ -65,7 +58,7 @@ BackwardWork work_of(const Problem& problem, SlicePath path) {
           .ordered = problem.deterministic,
           // The sm80 kernel adds dK and dV of split key tiles in any order.
           .has_chunks = path != SlicePath::sm80 || !problem.deterministic,
-          .tells_halves = tells_halves(problem, path)};
+          .tells_halves = path != SlicePath::sm80 && takes_halves(dims) && problem.softcap == 0};
 }
 
 }  // namespace

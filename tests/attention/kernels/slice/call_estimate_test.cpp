@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "mask/generators.h"
 
 namespace longca::slice {
 namespace {
@@ -58,6 +61,39 @@ TEST(CallEstimate, BackwardCountsRowsAndTheLastCtasEnd) {
   EXPECT_NEAR(estimate_backward(mask, kShape, platform).seconds,
               call.seconds_per_call + rows + cycles / call.cycles_per_second, 1e-12);
   EXPECT_GE(lists.end_cycles, 1024.0 / 8 * 8 * 8 * 3400 / 132);  // 8 × 128 visits of 8 heads
+}
+
+/// Under block lists alone: elsewhere one warpgroup mostly has nothing else to do.
+TEST(CallEstimate, VisitsOfHalvesTakeLess) {
+  cost::Platform platform = cost::default_platform();
+  const auto saved = [&](const Mask& mask) {
+    platform.slice.backward.half_visit_share = 1;
+    const double whole = estimate_backward(mask, kShape, platform).seconds;
+    platform.slice.backward.half_visit_share = 0.5;
+    return whole - estimate_backward(mask, kShape, platform).seconds;
+  };
+  MaskSpec spec;
+  spec.name = "block_sparse";
+  spec.tokens = 4096;
+  spec.heads_q = 64;
+  spec.heads_k = 8;
+  spec.block = 64;
+  const Mask mask = generate_mask(spec).mask;
+  const int pack = choose_backward_pack(mask, 8);
+  const TransposedLists lists = make_transposed_lists(
+      mask, pack, {.platform = platform, .heads_q = 64, .heads_k = 8, .tells_halves = true});
+  std::int64_t halves = 0;
+  for (const QuerySegment& segment : lists.segments) {
+    halves += seen_halves(segment.pattern) != 3 ? segment.count : 0;
+  }
+  ASSERT_GT(halves, 0);
+  const auto visit = static_cast<double>(platform.slice.backward.query_tile_cycles);
+  EXPECT_NEAR(saved(mask),
+              static_cast<double>(halves * 8 / pack) * visit / 2 / 132 /
+                  platform.call.backward.cycles_per_second,
+              1e-12);
+  spec.name = "shared_question";
+  EXPECT_EQ(saved(generate_mask(spec).mask), 0);
 }
 
 TEST(CallEstimate, SplitKeyTilesAreSummedInFloat32) {

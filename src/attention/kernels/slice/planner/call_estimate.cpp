@@ -109,6 +109,9 @@ class ForwardSchedule {
 struct BackwardWorkload {
   double visits = 0;
   double partial_visits = 0;  ///< of these, under a mask
+  /// Of all, those that see one half of the keys while the other warpgroup has visits of its own,
+  /// as under block lists.
+  double half_visits = 0;
   double items = 0;
 };
 
@@ -117,12 +120,14 @@ BackwardWorkload workload(const TransposedLists& lists, const cost::HeadShape& s
   for (const QuerySegment& segment : lists.segments) {
     all.visits += segment.count;
     if (segment.pattern >= 0) all.partial_visits += segment.count;
+    if (lists.of_blocks && seen_halves(segment.pattern) != 3) all.half_visits += segment.count;
   }
   const double blocks =
       static_cast<double>(shape.heads_q) / static_cast<double>(lists.list_heads * lists.pack);
   const bool one_order = std::ssize(lists.order) == lists.items_per_order;
   all.items = static_cast<double>(lists.order.size()) * (one_order ? shape.heads_k : 1);
-  return {all.visits * blocks / sms, all.partial_visits * blocks / sms, all.items / sms};
+  return {all.visits * blocks / sms, all.partial_visits * blocks / sms,
+          all.half_visits * blocks / sms, all.items / sms};
 }
 
 }  // namespace
@@ -148,18 +153,21 @@ CallEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shape,
                              .heads_q = shape.heads_q,
                              .heads_k = shape.heads_k,
                              .chunk_visits = backward_chunk_visits(platform, dims),
-                             .tile_keys = backward_tile_keys(dims)});
+                             .tile_keys = backward_tile_keys(dims),
+                             .tells_halves = takes_halves(dims)});
   const cost::BackwardCall& call = platform.call.backward;
   const BackwardWorkload work = workload(lists, shape, static_cast<double>(platform.device.sms));
-  const double beside =
-      call.chunk_item_cycles * lists.chunk_items + call.partial_visit_cycles * work.partial_visits;
+  const cost::SliceBackwardCycles& rates = platform.slice.backward;
+  const auto visit_cycles = static_cast<double>(rates.query_tile_cycles);
+  const double beside = call.chunk_item_cycles * lists.chunk_items +
+                        call.partial_visit_cycles * work.partial_visits -
+                        (1 - rates.half_visit_share) * visit_cycles * work.half_visits;
   // A visit's cycles are those of 128 keys and dimensions.
   const double seconds_per_cycle =
       shape.head_dim / kCycleDim * backward_tile_keys(dims) / kTileKeys / call.cycles_per_second;
   const double cycles = (lists.end_cycles + beside) * seconds_per_cycle;
-  const cost::SliceBackwardCycles& rates = platform.slice.backward;
-  const double busy = beside + work.visits * static_cast<double>(rates.query_tile_cycles) +
-                      work.items * static_cast<double>(rates.key_tile_cycles);
+  const double busy =
+      beside + work.visits * visit_cycles + work.items * static_cast<double>(rates.key_tile_cycles);
   const double row_bytes = kBackwardRowBytes * shape.heads_q * shape.head_dim;
   const double rows = static_cast<double>(mask.q_tokens()) * row_bytes / call.row_bytes_per_second;
   const double split_keys = static_cast<double>(lists.split_keys.size()) * backward_tile_keys(dims);

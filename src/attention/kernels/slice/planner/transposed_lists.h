@@ -26,6 +26,12 @@ constexpr int backward_tile_keys(const DimPair& dims) {
   return dims.value_dim > 128 ? kSubTileKeys : kTileKeys;
 }
 
+/// Whether there is a kernel without a softcap for lists that tell halves
+/// (BackwardWork::tells_halves).
+constexpr bool takes_halves(const DimPair& dims) {
+  return dims.head_dim == dims.value_dim && dims.head_dim > 64 && dims.head_dim <= 128;
+}
+
 /// Visits per chunk of a long key tile's rows (make_items): the page's figure is for 128
 /// dimensions, and wider rows fill L2 with fewer visits.
 inline std::int64_t backward_chunk_visits(const cost::Platform& platform, const DimPair& dims) {
