@@ -16,6 +16,7 @@
 #include "core/printable.h"
 #include "core/standard_streams.h"
 #include "core/system_error.h"
+#include "core/thread_pool.h"
 #include "usage.h"
 #include "verbs.h"
 
@@ -100,6 +101,7 @@ int run_command_line(int argc, char** argv) {
 /// Runs, and makes one sentence of whatever ends the command.
 int run_guarded(int argc, char** argv) {
   try {
+    wanted_threads();  // before a verb takes a bad one for a failure of what it runs
     return run_command_line(argc, argv);
   } catch (const VerdictFailed&) {
     return verdict_failed;

@@ -126,17 +126,19 @@ void ThreadPool::parallel_for(std::int64_t items,
   if (failure) std::rethrow_exception(failure);
 }
 
+int wanted_threads() {
+  const char* wanted = std::getenv("LONGCA_THREADS");
+  if (wanted == nullptr) return available_cpus();
+  constexpr std::int64_t kMaxThreads = 4096;
+  const std::int64_t threads = parse_count("LONGCA_THREADS", wanted);
+  if (threads < 1 || threads > kMaxThreads) {
+    throw_input_error("LONGCA_THREADS is {}; it must be 1 to {}", threads, kMaxThreads);
+  }
+  return static_cast<int>(threads);
+}
+
 ThreadPool& ThreadPool::global() {
-  static ThreadPool pool([] {
-    const char* wanted = std::getenv("LONGCA_THREADS");
-    if (wanted == nullptr) return available_cpus();
-    constexpr std::int64_t kMaxThreads = 4096;
-    const std::int64_t threads = parse_count("LONGCA_THREADS", wanted);
-    if (threads < 1 || threads > kMaxThreads) {
-      throw_input_error("LONGCA_THREADS is {}; it must be 1 to {}", threads, kMaxThreads);
-    }
-    return static_cast<int>(threads);
-  }());
+  static ThreadPool pool(wanted_threads());
   return pool;
 }
 

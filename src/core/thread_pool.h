@@ -24,13 +24,16 @@ class ThreadPool {
   void parallel_for(std::int64_t items,
                     const std::function<void(std::int64_t item, int worker)>& body);
 
-  /// The program's pool, of $LONGCA_THREADS or else available_cpus() threads.
+  /// The program's pool, of wanted_threads().
   static ThreadPool& global();
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// $LONGCA_THREADS, which must be 1 to 4096 (InputError), or else available_cpus().
+int wanted_threads();
 
 /// CPUs that this process may use: the lesser of its affinity mask and its cgroup's CPU quota.
 int available_cpus();

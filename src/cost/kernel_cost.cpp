@@ -2,8 +2,12 @@
 
 namespace longca::cost {
 
+double flops_per_cell(int head_dim, int value_dim, Pass pass) {
+  return 2.0 * (pass == Pass::forward ? head_dim + value_dim : 3 * head_dim + 2 * value_dim);
+}
+
 double flops_per_cell(const HeadShape& shape, Pass pass) {
-  return (pass == Pass::forward ? 4.0 : 10.0) * shape.heads_q * shape.head_dim;
+  return flops_per_cell(shape.head_dim, shape.head_dim, pass) * shape.heads_q;
 }
 
 CallCost slice_call(const Platform& platform, const HeadShape& shape, Pass pass) {

@@ -24,8 +24,11 @@ struct HeadShape {
   double key_sum_bytes() const { return 2.0 * heads_k * head_dim * 4; }
 };
 
-/// FLOPs of an allowed (query, key) cell, over all heads: two matrix products forward, five
-/// backward, one of them recomputed.
+/// FLOPs of an allowed (query, key) cell of one query head. Forward S = Q Kᵀ over head_dim and
+/// O = P V over value_dim; backward S (recomputed), dQ and dK over head_dim, dP = dO Vᵀ and dV over
+/// value_dim: 2.5 × forward where the two are equal.
+double flops_per_cell(int head_dim, int value_dim, Pass pass);
+/// The same over all query heads.
 double flops_per_cell(const HeadShape& shape, Pass pass);
 
 /// The time of a kernel call. Its cells are the allowed ones plus keys_per_row for each row.

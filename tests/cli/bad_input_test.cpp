@@ -55,6 +55,20 @@ TEST(BadInput, UnknownNamesFarFromAllSuggestNothing) {
   EXPECT_EQ(result.err, "longca: unknown verb 'zzzzzz'; longca --help lists them\n");
 }
 
+/// Before a verb takes it for a failure of a kernel, or of a file that it reads by several threads.
+TEST(BadInput, ThreadsInTheEnvironment) {
+  for (const std::string threads : {"many", "0", "-1", "5000", ""}) {
+    SCOPED_TRACE(threads);
+    for (const Arguments& verb :
+         {Arguments{"check", "-a", "kernel=flash", "-a", "tokens=64"}, Arguments{"list"}}) {
+      const auto result = run_longca(verb, {.environment = {{"LONGCA_THREADS", threads}}});
+      EXPECT_EQ(result.exit_code, 2);
+      EXPECT_EQ(result.out, "");
+      EXPECT_TRUE(result.err.starts_with("longca: LONGCA_THREADS ")) << result.err;
+    }
+  }
+}
+
 TEST(BadInput, IncompleteCommandLines) {
   expect_refused({}, "a verb is missing");
   expect_refused({"mask"}, "longca mask --help");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "cost/kernel_cost.h"
+
 namespace longca {
 
 std::string to_string(const DimPair& dims) {
@@ -14,11 +16,11 @@ DimPair dims_of(const Problem& problem) {
 }
 
 double forward_flops_per_cell(const Problem& problem) {
-  return 2.0 * (problem.head_dim + problem.value_dim());
+  return cost::flops_per_cell(problem.head_dim, problem.value_dim(), cost::Pass::forward);
 }
 
 double backward_flops_per_cell(const Problem& problem) {
-  return 2.0 * (3 * problem.head_dim + 2 * problem.value_dim());
+  return cost::flops_per_cell(problem.head_dim, problem.value_dim(), cost::Pass::backward);
 }
 
 double forward_flops(const Problem& problem, const Mask& mask) {

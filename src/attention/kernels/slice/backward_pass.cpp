@@ -1,6 +1,5 @@
 #include "attention/kernels/slice/backward_pass.h"
 
-#include <numeric>
 #include <utility>
 
 #include "attention/kernels/common/mma/plan_tools.h"
@@ -21,7 +20,7 @@ Device& gpu() {
 /// The sm80 kernel takes packs of one head.
 int pack_of(const Problem& problem, const Mask& mask, SlicePath path) {
   if (path == SlicePath::sm80) return 1;
-  return choose_backward_pack(mask, std::gcd(problem.group_size(), problem.heads_q / mask.heads()));
+  return choose_backward_pack(mask, shared_heads(problem.heads_q, problem.heads_k, mask.heads()));
 }
 
 std::int64_t workspace_bytes(const BackwardParams& params, const DimPair& dims, SlicePath path) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -27,9 +26,8 @@ Device& gpu() {
   return Device::get(DeviceKind::cuda);
 }
 
-/// Query heads that share a KV head and a list of the mask.
 int group_size(const Problem& problem, const Mask& mask) {
-  return std::gcd(problem.group_size(), problem.heads_q / mask.heads());
+  return shared_heads(problem.heads_q, problem.heads_k, mask.heads());
 }
 
 /// Clusters of CTAs, and joints, are for results that are written, without a softcap, on sm_90a.

@@ -21,9 +21,8 @@ constexpr double kCycleDim = 128;  // head dimension of the platform's cycles
 /// and read in float32, and written.
 constexpr double kBackwardRowBytes = 2 + 2 + 4 + 4 + 2;
 
-/// Query heads that share a KV head and a list of the mask.
 int shared_heads(const Mask& mask, const cost::HeadShape& shape) {
-  return std::gcd(shape.heads_q / shape.heads_k, shape.heads_q / mask.heads());
+  return slice::shared_heads(shape.heads_q, shape.heads_k, mask.heads());
 }
 
 /// Simulates the forward kernel's CTAs, or pairs of them, over its work tiles.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <numeric>
 
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
@@ -126,6 +127,10 @@ bool walks_out_of_step(const Mask& mask) {
 }
 
 }  // namespace
+
+int shared_heads(int heads_q, int heads_k, int lists) {
+  return std::gcd(heads_q / heads_k, heads_q / lists);
+}
 
 bool pairs_fit(int group_size, int pack, int head_dim) {
   return clusters_fit(head_dim) && group_size % (2 * pack) == 0;

@@ -8,9 +8,11 @@
 #include "mask/mask.h"
 
 // How rows are cut into query tiles: how many query heads of a KV head, P, share their rows, and
-// which tiles share key tiles. `group_size` is the number of query heads that share a KV head and a
-// list of the mask. Deterministic.
+// which tiles share key tiles. Deterministic.
 namespace longca::slice {
+
+/// Query heads that share a KV head and one of the mask's `lists`: the `group_size` below.
+int shared_heads(int heads_q, int heads_k, int lists);
 
 /// Whether clusters of two CTAs can compute neighbouring head blocks of a KV head and list, each
 /// CTA loading one sub-tile of every key tile for both. Not up to 64 dimensions, where a CTA has

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <numeric>
 #include <stdexcept>
 #include <string>
 
@@ -97,18 +96,15 @@ void check(const ForwardParams& params) {
   sm90::check_pack(params.lists.pack, params.heads_q / params.heads_k);
 }
 
-/// Query heads that share a KV head and a list of the mask.
-int group_size(const ForwardParams& params) {
-  return std::gcd(params.heads_q / params.heads_k, params.heads_q / params.lists.list_heads);
-}
-
 }  // namespace
 
 void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream) {
   check(params);
   const bool pairs =
-      params.lists.row_pairs || pairs_fit(group_size(params), params.lists.pack, dims.head_dim);
+      params.lists.row_pairs ||
+      pairs_fit(shared_heads(params.heads_q, params.heads_k, params.lists.list_heads),
+                params.lists.pack, dims.head_dim);
   const bool stores = params.softcap.cap == 0 && !params.accumulate;
   if (stores && params.lists.unchecked &&
       sm90::dispatch_unchecked(params, dtype, dims, pairs, stream)) {
