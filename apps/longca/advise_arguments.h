@@ -17,6 +17,7 @@ namespace longca {
 struct AdviseArguments {
   std::vector<std::string> axes;
   std::vector<std::string> records;
+  std::vector<std::string> plugins;
   std::string platform;
   std::string objective = "time";
   std::string pass;

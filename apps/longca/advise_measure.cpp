@@ -45,12 +45,13 @@ double most_seconds(const advise::OpenCell& cell, const RunLimits& limits) {
 }  // namespace
 
 Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, std::string out,
-                       std::span<const std::string> read) {
+                       std::span<const std::string> read, std::span<const std::string> plugins) {
   if (cells.empty()) return {};
   const SteadyClock::time_point begin = SteadyClock::now();
   RecordArguments arguments;
   Suite suite = arguments.load();
   suite.name = "advise";
+  arguments.plugins.assign(plugins.begin(), plugins.end());  // the suite would load them again
   // What a check may take leaves time for several cells; records say what part it saw.
   suite.limits.verify_budget_s = std::min(suite.limits.verify_budget_s, seconds / 6);
   // Of a kernel without records nobody knows how long it takes.
@@ -58,6 +59,7 @@ Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, 
   arguments.out = out.empty() ? file_of_now() : std::move(out);
   RunFiles files;
   for (const std::string& file : read) files.reads("--records", file);
+  for (const std::string& plugin : plugins) files.reads("--plugin", plugin);
   std::vector<Case> cases;
   std::unordered_map<std::string, double> lasts;
   for (const advise::OpenCell& cell : cells) {
@@ -65,7 +67,7 @@ Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, 
     lasts[cell.c.key()] = most_seconds(cell, suite.limits);
   }
   RunOptions options;
-  set_workers(options, {}, cases);
+  set_workers(options, arguments.plugins, cases);
   options.cell.limits = suite.limits;
   Runner runner(options);
   const auto may_begin = [&](const Case& c) {

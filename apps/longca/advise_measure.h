@@ -21,9 +21,10 @@ struct Measured {
 
 /// Runs cells as `bench` does, the first ones first, for about so many seconds: none is begun that
 /// may end later, except the first. Records go to the file `out` or, if it is "", to one of this
-/// time in results/. `read`: files that are not to be written. Throws as bench does.
+/// time in results/. `read`: files of records that are not to be written. `plugins`: those whose
+/// kernels the registry has. Throws as bench does.
 Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, std::string out,
-                       std::span<const std::string> read);
+                       std::span<const std::string> read, std::span<const std::string> plugins);
 
 /// {"file","seconds","cells":[{"key","status"}],"left","changes":[{"problem","pass","before",
 /// "after"}]}: kernels, null where there was none.

@@ -22,6 +22,7 @@
 #include "advise_degrees.h"
 #include "advise_measure.h"
 #include "attention/api/registry.h"
+#include "bench/plugin_loader.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/printable.h"
@@ -147,8 +148,9 @@ void answer_measured(const AdviseArguments& arguments, AxisValues given,
   };
   const auto before = answer({sources, card});
   refuse_the_impossible(before);
-  const Measured measured = measure_cells(advise::open_cells(before, options.objective),
-                                          *arguments.measure, arguments.out, arguments.records);
+  const Measured measured =
+      measure_cells(advise::open_cells(before, options.objective), *arguments.measure,
+                    arguments.out, arguments.records, arguments.plugins);
   if (!measured.records.empty()) sources.push_back({measured.file, measured.records});
   const advise::Evidence evidence(sources, card);
   const auto after = answer(evidence);
@@ -163,6 +165,7 @@ void answer_measured(const AdviseArguments& arguments, AxisValues given,
 }
 
 void advise_verb(const AdviseArguments& arguments) {
+  for (const std::string& plugin : arguments.plugins) describe_plugin(plugin);
   AxisValues given = given_values(arguments);
   const advise::AdviceOptions options = options_of(arguments);
   const auto training = training_of(arguments);
@@ -200,6 +203,10 @@ void add_advise(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--records", arguments->records, "default: those of the results folder")
       ->type_name("FILE...");
+  verb->add_option("--plugin", arguments->plugins, "kernels from a .so or .py file; repeatable")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->group("");
   verb->add_option("--platform", arguments->platform,
                    "card or cluster: h200, h200x8; default: this machine's")
       ->type_name("P");

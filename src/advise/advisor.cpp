@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "advise/kernel_work.h"
 #include "attention/api/registry.h"
+#include "bench/plugin_loader.h"
 #include "bench/suite/axes.h"
 #include "core/error.h"
 #include "mask/generators.h"
@@ -363,8 +366,11 @@ Advice Advisor::advise(const Case& problem, const AdviceOptions& options) {
 
 std::string command_to_find_out(const Advice& advice) {
   std::string kernels;
+  std::set<std::string> plugins;
   const auto add = [&](const std::string& kernel) {
     kernels += (kernels.empty() ? "" : ",") + kernel;
+    if (!KernelRegistry::global().contains(kernel)) return;
+    plugins.insert(plugin_of(kernel, advice.problem.problem().device));
   };
   const auto& choices = advice.choices;
   const bool is_open = std::ranges::any_of(choices, &Choice::tied);
@@ -376,7 +382,11 @@ std::string command_to_find_out(const Advice& advice) {
   if (kernels.empty()) return "";
   Record record;
   record.c = with_kernel(advice.problem, kernels);
-  return repeat_command(record).text();
+  std::string command = repeat_command(record).text();
+  for (const std::string& file : plugins) {
+    if (!file.empty()) command += " --plugin " + shell_quoted(file);
+  }
+  return command;
 }
 
 }  // namespace longca::advise

@@ -270,6 +270,52 @@ TEST_F(AdviseVerb, RefusesImpossibleJobsInOneSentence) {
   expect_refused({"--gpus", "8", "--objective", "memory"}, "ranks degrees by time");
 }
 
+TEST_F(AdviseVerb, KernelsOfPluginsAreAnsweredAndMeasured) {
+  const std::string plugin = std::string(LONGCA_SOURCE_DIR) + "/examples/python_plugin/rowwise.py";
+  const std::vector<std::string> question{"advise",
+                                          "-a",
+                                          "device=cpu",
+                                          "-a",
+                                          "mask=causal",
+                                          "-a",
+                                          "tokens=33",
+                                          "--heads",
+                                          "2:1",
+                                          "--dim",
+                                          "8",
+                                          "-a",
+                                          "kernel=rowwise_python",
+                                          "-a",
+                                          "dtype=float32",
+                                          "--pass",
+                                          "forward",
+                                          "--records",
+                                          file_,
+                                          "--measure",
+                                          "20",
+                                          "--out",
+                                          "own.jsonl"};
+  const ProcessOptions here{.directory = folder_.path().string()};
+  EXPECT_THAT(run_longca(question, here).err, HasSubstr("unknown kernel 'rowwise_python'"));
+  std::vector<std::string> asked = question;
+  asked.insert(asked.end(), {"--plugin", plugin, "--json"});
+  const auto result = run_longca(asked, here);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["choices"].size(), 1U);
+  EXPECT_EQ(json["choices"][0]["kernel"], "rowwise_python");
+  EXPECT_EQ(json["choices"][0]["basis"], "measured");
+  const auto records = read_records(folder_ / "own.jsonl").records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_TRUE(records[0].status.ok()) << records[0].status.reason;
+  // Of other problems the command that would find out loads the plug-in, too.
+  const auto open = run_longca({"advise", "--records", "own.jsonl", "-a", "tokens=65", "-a",
+                                "dtype=float32", "--pass", "forward", "--plugin", plugin},
+                               here);
+  EXPECT_THAT(open.out, HasSubstr("rowwise_python: "));
+  EXPECT_THAT(open.out, HasSubstr(" --plugin " + plugin));
+}
+
 TEST_F(AdviseVerb, MeasuresWhatIsOpenAndAnswersAgain) {
   const std::vector<std::string> question{"advise",      "-a",     "device=cpu", "-a",
                                           "mask=causal", "-a",     "tokens=96",  "--heads",
