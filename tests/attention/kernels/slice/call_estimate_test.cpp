@@ -89,7 +89,7 @@ TEST(CallEstimate, VisitsOfHalvesTakeLess) {
   ASSERT_GT(halves, 0);
   const auto visit = static_cast<double>(platform.slice.backward.query_tile_cycles);
   EXPECT_NEAR(saved(mask),
-              static_cast<double>(halves * 8 / pack) * visit / 2 / 132 /
+              static_cast<double>(halves) * 8 / pack * visit / 2 / 132 /
                   platform.call.backward.cycles_per_second,
               1e-12);
   spec.name = "shared_question";
