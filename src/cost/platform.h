@@ -119,6 +119,8 @@ struct SliceBackwardCycles {
   std::int64_t query_tile_cycles = 0;
   double half_visit_share = 0;
   double masked_visit_share = 0;
+  std::int64_t visits_per_half = 0;
+  std::int64_t block_visits_per_half = 0;
   std::int64_t add_keys_cycles = 0;
   std::int64_t split_tile_cycles = 0;
   std::int64_t chunk_visits = 0;

@@ -125,6 +125,11 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               visits.half_visit_share);
   visit.field("masked_visit_share", "Factor on a visit's cycles where a pattern hides keys.",
               visits.masked_visit_share);
+  visit.field("visits_per_half", "Halves are told where more than one visit in so many sees one.",
+              visits.visits_per_half);
+  visit.field("block_visits_per_half",
+              "The same under block lists, where the two halves have visits in turn.",
+              visits.block_visits_per_half);
   visit.field("add_keys_cycles",
               "Added where an item's results are added to those of others with its keys.",
               visits.add_keys_cycles);

@@ -339,14 +339,10 @@ void add_parts(const Mask& mask, std::span<const std::int64_t> bounds, int tile_
   pool.parallel_for(parts.count(), [&](std::int64_t i, int) { parts.write_segments(i); });
 }
 
-/// One visit in so many has to see one half of the keys for these to be told: the kernel that takes
-/// them is 1 to 3 % slower at the others. Under block lists the two halves have visits of their own
-/// in turn; elsewhere mostly one of them has, and gains less.
-constexpr std::int64_t kVisitsPerHalf = 8;
-constexpr std::int64_t kBlockVisitsPerHalf = 12;
-
-/// Says of each pattern which half of the keys it shows, if it is one, unless few visits have such.
-void tell_halves(TransposedLists& lists) {
+/// Says of each pattern which half of the keys it shows, if it is one, unless few visits have such:
+/// the kernel that takes them is slower at the others. Under block lists the two halves have visits
+/// of their own in turn; elsewhere mostly one of them has, and gains less.
+void tell_halves(const cost::SliceBackwardCycles& rates, TransposedLists& lists) {
   constexpr int kHalf = kTileKeys / 2;
   const auto patterns = static_cast<std::int64_t>(lists.patterns.size()) / kTileKeys;
   LONGCA_CHECK(patterns < 1 << kSeenHalfShift, "{} patterns: the limit is {}", patterns,
@@ -376,7 +372,8 @@ void tell_halves(TransposedLists& lists) {
       of_halves += segment.count;
     }
   }
-  const std::int64_t visits_per_half = lists.of_blocks ? kBlockVisitsPerHalf : kVisitsPerHalf;
+  const std::int64_t visits_per_half =
+      lists.of_blocks ? rates.block_visits_per_half : rates.visits_per_half;
   lists.tells_halves = of_halves * visits_per_half > visits;
   if (!lists.tells_halves) return;
   for (QuerySegment& segment : lists.segments) {
@@ -476,7 +473,7 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
         std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
     add_key_tiles(std::span(&view, 1), bounds, work.tile_keys, lists);
   }
-  if (work.tells_halves) tell_halves(lists);
+  if (work.tells_halves) tell_halves(work.platform.slice.backward, lists);
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);
   if (lists.tells_halves && lists.of_blocks) sort_windows(window_tiles(work, pack), lists);
