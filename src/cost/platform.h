@@ -128,7 +128,10 @@ struct SliceBackwardCycles {
   std::int64_t min_part_visits = 0;
   std::int64_t cut_gain_divisor = 0;
   std::int64_t few_rows_cut_gain_divisor = 0;
+  std::int64_t chunk_gain_divisor = 0;
   std::int64_t section_slack_divisor = 0;
+  std::int64_t ordered_slack_divisor = 0;
+  std::int64_t ordered_cache_divisor = 0;
   std::int64_t max_unordered_write_tiles = 0;
 
   bool operator==(const SliceBackwardCycles&) const = default;

@@ -148,9 +148,17 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               visits.cut_gain_divisor);
   visit.field("few_rows_cut_gain_divisor", "The same where few rows see many keys.",
               visits.few_rows_cut_gain_divisor);
+  visit.field("chunk_gain_divisor", "Each halving of chunks must gain 1 / this of the time.",
+              visits.chunk_gain_divisor);
   visit.field("section_slack_divisor",
               "Fewer KV heads at a time, whose rows L2 holds, may take 1 / this longer.",
               visits.section_slack_divisor);
+  visit.field("ordered_slack_divisor",
+              "In a fixed order fewer KV heads at a time may wait 1 / this longer.",
+              visits.ordered_slack_divisor);
+  visit.field("ordered_cache_divisor",
+              "And those whose rows stay in L2, where others do not, this.",
+              visits.ordered_cache_divisor);
   visit.field("max_unordered_write_tiles",
               "Query tiles up to which dQ is written in any order: about six for each SM.",
               visits.max_unordered_write_tiles);

@@ -204,14 +204,14 @@ class FreeWork {
   void choose() {
     Choice best = choice_of(items_);
     const std::int32_t whole_heads = best.heads;
-    for (int parts = 2; parts <= kMaxParts && best.can_gain(); parts *= 2) {
+    for (int parts = 2; parts <= kMaxParts && best.even < least(best); parts *= 2) {
       BackwardWork smaller = work_;
       smaller.chunk_visits = work_.chunk_visits / parts;
       std::vector<CostedItem> items = make_items(smaller, lists_).front();
       if (items.size() == best.items.size()) continue;
       group_items(items);
       Choice next = choice_of(std::move(items));
-      if (next.cycles < best.cycles - best.cycles / kChunkGain) best = std::move(next);
+      if (next.cycles < least(best)) best = std::move(next);
     }
     lists_.section_heads = whole_heads;
     if (cut(std::min(best.cycles, finish_time(items_, work_, whole_heads)))) return;
@@ -220,19 +220,19 @@ class FreeWork {
   }
 
  private:
-  /// Into how many parts chunks are cut at most; more items become too short. Each halving has to
-  /// gain 1 / kChunkGain.
+  /// Into how many parts chunks are cut at most; more items become too short.
   static constexpr int kMaxParts = 4;
-  static constexpr std::int64_t kChunkGain = 50;
 
   struct Choice {
     std::vector<CostedItem> items;
     std::int32_t heads = 1;   ///< KV heads in work at a time
     std::int64_t cycles = 0;  ///< until the last CTA ends
     std::int64_t even = 0;    ///< if all CTAs ended together
-
-    bool can_gain() const { return cycles - cycles / kChunkGain > even; }
   };
+  /// The cycles below which smaller chunks gain enough on a choice.
+  std::int64_t least(const Choice& choice) const {
+    return choice.cycles - choice.cycles / work_.platform.slice.backward.chunk_gain_divisor;
+  }
   Choice choice_of(std::vector<CostedItem> items) {
     const std::int64_t adding = count_parts(items, lists_) * work_.heads_k *
                                 work_.platform.slice.backward.add_keys_cycles / work_.ctas;

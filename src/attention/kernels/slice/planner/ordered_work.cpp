@@ -12,15 +12,19 @@ class OrderedWork {
  public:
   OrderedWork(const BackwardWork& work, std::int64_t max_items, TransposedLists& lists,
               std::vector<CostedItem>& items)
-      : work_(work), max_items_(max_items), lists_(lists), items_(items) {}
+      : work_(work),
+        rates_(work.platform.slice.backward),
+        max_items_(max_items),
+        lists_(lists),
+        items_(items) {}
 
   void choose() {
     index_split_keys(items_, lists_);
     OrderedFinish finish(lists_, items_, work_, max_items_);
     lists_.section_heads =
-        choose_section_heads(work_, kSlackDivisor, finish.even_cycles(), [&](int heads) {
-          return finish.cycles(heads);
-        }).heads;
+        choose_section_heads(work_, rates_.ordered_slack_divisor, finish.even_cycles(),
+                             [&](int heads) { return finish.cycles(heads); })
+            .heads;
     prefer_heads_that_stay(finish);
     // Of a quarter of the visits, items would be too short: full 8K with 8 heads is 2 % slower on
     // an H200 and 4 % on an H100.
@@ -30,16 +34,9 @@ class OrderedWork {
   }
 
  private:
-  /// 2 % of waiting are more than what L2 gains by fewer heads, whose rows stay there as well.
-  static constexpr std::int64_t kSlackDivisor = 50;
-  /// Heads whose rows stay in L2 may wait 8 % longer. Documents at 32K, where 4 heads wait 2 to 7 %
-  /// longer than 8, end with 4 from 1 % later to 7 % earlier on an H200, 4 to 22 % earlier on an
-  /// H100.
-  static constexpr std::int64_t kCacheDivisor = 12;
-
   /// Whether the rows of a chunk of each of these heads stay in L2.
   bool stays(std::int64_t heads, std::int64_t visits) const {
-    const std::int64_t chunk = work_.platform.slice.backward.chunk_visits * kRowTileBytes;
+    const std::int64_t chunk = rates_.chunk_visits * kRowTileBytes;
     return stays_in_cache(work_, heads * visits * chunk / work_.chunk_visits);
   }
 
@@ -52,7 +49,9 @@ class OrderedWork {
     }
     if (fewer == lists_.section_heads) return;
     const std::int64_t cycles = finish.cycles(lists_.section_heads);
-    if (finish.cycles(fewer) <= cycles + cycles / kCacheDivisor) lists_.section_heads = fewer;
+    if (finish.cycles(fewer) <= cycles + cycles / rates_.ordered_cache_divisor) {
+      lists_.section_heads = fewer;
+    }
   }
 
   /// Cycles per visit of the items that are scheduled.
@@ -78,6 +77,7 @@ class OrderedWork {
   }
 
   const BackwardWork& work_;
+  const cost::SliceBackwardCycles& rates_;
   std::int64_t max_items_;
   TransposedLists& lists_;
   std::vector<CostedItem>& items_;
