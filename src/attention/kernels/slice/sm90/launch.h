@@ -39,11 +39,12 @@ int sm_count();
 void check_pack(int pack, int group_size);
 
 /// Launch an instance of the forward kernel: `store` writes O and LSE, `pairs` the same by clusters
-/// of two CTAs, `unchecked` either of them for many full tiles (ForwardShape::kUnchecked), `merge`
-/// merges into float32 O and LSE, `capped` stores or merges without clusters, with a softcap;
-/// `earlier` stores the merge with an earlier result, in `pairs` or not; `192` and `256` any of
-/// those before for wider heads, in `pairs` where that is possible. False if this build has none
-/// for the dtype and head dimensions. One source file each, so that they compile in parallel.
+/// of two CTAs, `merge` merges into float32 O and LSE, `capped` stores or merges without clusters,
+/// with a softcap; `earlier` stores the merge with an earlier result, in `pairs` or not;
+/// `unchecked` stores, with an earlier result or without, in `pairs` or not, for many full tiles
+/// (ForwardShape::kUnchecked); `192` and `256` any of the first four for wider heads, in `pairs`
+/// where that is possible. False if this build has none for the dtype and head dimensions. One
+/// source file each, so that they compile in parallel.
 bool dispatch_store(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
 bool dispatch_pairs(const ForwardParams& params, DType dtype, const DimPair& dims,
