@@ -33,6 +33,7 @@
 #include "report/format.h"
 #include "report/html.h"
 #include "report/table.h"
+#include "usage.h"
 #include "verbs.h"
 
 namespace longca {
@@ -325,9 +326,7 @@ void RunArguments::add_options(CLI::App& verb) {
   verb.add_option("-a,--axis", axes, "values of an axis, as tokens=1K:8K:x2; repeatable")
       ->type_name("AXIS=LIST")
       ->allow_extra_args(false);
-  verb.add_option("--plugin", plugins, "kernels from a .so or .py file; repeatable")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  add_plugin_option(verb, plugins);
   verb.add_option("--case-limit", case_limit_s, "a cell that takes longer is `timeout`")
       ->type_name("S");
   verb.add_option("--memory-limit", memory_limit_mib, "a cell that takes more is `oom`")

@@ -148,6 +148,12 @@ void UnlistedOptions::hide() {
   for (CLI::Option* option : options_) option->group("");
 }
 
+CLI::Option* add_plugin_option(CLI::App& verb, std::vector<std::string>& plugins) {
+  return verb.add_option("--plugin", plugins, "kernels from a .so or .py file; repeatable")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+}
+
 void set_up_usage(CLI::App& app) {
   auto formatter = std::make_shared<HelpFormatter>();
   formatter->column_width(app.get_formatter()->get_column_width());

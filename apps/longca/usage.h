@@ -20,6 +20,9 @@ class UnlistedOptions {
   std::vector<CLI::Option*> options_;
 };
 
+/// Adds --plugin FILE, which may be repeated, to a verb. `plugins` outlives the parsing.
+CLI::Option* add_plugin_option(CLI::App& verb, std::vector<std::string>& plugins);
+
 /// Refuses empty values of all options, and has the usage line of a verb name what help leaves out.
 void set_up_usage(CLI::App& app);
 

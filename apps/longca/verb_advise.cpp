@@ -26,6 +26,7 @@
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "usage.h"
 #include "verbs.h"
 
 namespace longca {
@@ -203,10 +204,7 @@ void add_advise(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--records", arguments->records, "default: those of the results folder")
       ->type_name("FILE...");
-  verb->add_option("--plugin", arguments->plugins, "kernels from a .so or .py file; repeatable")
-      ->type_name("FILE")
-      ->allow_extra_args(false)
-      ->group("");
+  add_plugin_option(*verb, arguments->plugins)->group("");
   verb->add_option("--platform", arguments->platform,
                    "card or cluster: h200, h200x8; default: this machine's")
       ->type_name("P");

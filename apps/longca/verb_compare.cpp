@@ -18,6 +18,7 @@
 #include "report/comparison_text.h"
 #include "report/table.h"
 #include "turns.h"
+#include "usage.h"
 #include "verbs.h"
 
 namespace longca {
@@ -194,9 +195,7 @@ void add_compare(CLI::App& app) {
   verb->add_option("-a,--axis", arguments->axes, "what they run, as tokens=8K; repeatable")
       ->type_name("AXIS=LIST")
       ->allow_extra_args(false);
-  verb->add_option("--plugin", arguments->plugins, "kernels of both, from a .so or .py file")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  add_plugin_option(*verb, arguments->plugins);
   verb->add_option("--rounds", arguments->rounds, "how often each of them runs (7)")
       ->type_name("N");
   verb->add_option("--out", arguments->out, "where their records go (results/compare)")

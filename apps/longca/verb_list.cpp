@@ -22,6 +22,7 @@
 #include "parallel/schemes/scheme.h"
 #include "report/format.h"
 #include "report/table.h"
+#include "usage.h"
 #include "verbs.h"
 
 namespace longca {
@@ -315,9 +316,7 @@ void add_list(CLI::App& app) {
   verb->add_option("WHAT", *what, "kernels, masks, schemes, axes, lengths, suites; or all")
       ->type_name("");
   verb->add_flag("--json", *as_json, "an array of objects, or all arrays by name");
-  verb->add_option("--plugin", *plugins, "kernels from a .so or .py file, too; repeatable")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+  add_plugin_option(*verb, *plugins);
   verb->footer("Example: longca list kernels");
   verb->callback([what, as_json, plugins] {
     for (const std::string& plugin : *plugins) describe_plugin(plugin);
