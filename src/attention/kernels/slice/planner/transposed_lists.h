@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attention/api/problem.h"
+#include "attention/kernels/slice/instance_dim.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "cost/platform.h"
 #include "mask/mask.h"
@@ -29,7 +30,7 @@ constexpr int backward_tile_keys(const DimPair& dims) {
 /// Whether there is a kernel without a softcap for lists that tell halves
 /// (BackwardWork::tells_halves).
 constexpr bool takes_halves(const DimPair& dims) {
-  return dims.head_dim == dims.value_dim && dims.head_dim > 64 && dims.head_dim <= 128;
+  return instance_dim(dims) == 128;
 }
 
 /// Visits per chunk of a long key tile's rows (make_items): the page's figure is for 128

@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include "attention/kernels/slice/instance_dim.h"
 #include "attention/kernels/slice/launch.h"
 
 namespace longca::slice::sm90 {
@@ -11,13 +12,6 @@ namespace longca::slice::sm90 {
 /// 128-byte swizzled. Throws std::invalid_argument that calls the tensor `name`.
 CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, int heads, int dim,
                        int box_heads, int box_tokens, DType dtype);
-
-/// The head dimension of the instances that compute `dims`, equal ones that are multiples of 16 of
-/// at most 128: columns from there on are zeros. 0 for others.
-constexpr int instance_dim(const DimPair& dims) {
-  if (dims.value_dim != dims.head_dim || dims.head_dim > 128) return 0;
-  return dims.head_dim <= 64 ? 64 : 128;
-}
 
 /// Whether there is an instance that looks at no sums of full tiles (ForwardShape::kUnchecked).
 constexpr bool has_unchecked(DType dtype, const DimPair& dims) {
