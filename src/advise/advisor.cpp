@@ -369,8 +369,9 @@ std::string command_to_find_out(const Advice& advice) {
   std::set<std::string> plugins;
   const auto add = [&](const std::string& kernel) {
     kernels += (kernels.empty() ? "" : ",") + kernel;
-    if (!KernelRegistry::global().contains(kernel)) return;
-    plugins.insert(plugin_of(kernel, advice.problem.problem().device));
+    if (!KernelRegistry::global().contains(kernel)) return;  // it is in records alone
+    const std::string plugin = plugin_of(kernel, advice.problem.problem().device);
+    if (!plugin.empty()) plugins.insert(plugin);
   };
   const auto& choices = advice.choices;
   const bool is_open = std::ranges::any_of(choices, &Choice::tied);
@@ -383,9 +384,7 @@ std::string command_to_find_out(const Advice& advice) {
   Record record;
   record.c = with_kernel(advice.problem, kernels);
   std::string command = repeat_command(record).text();
-  for (const std::string& file : plugins) {
-    if (!file.empty()) command += " --plugin " + shell_quoted(file);
-  }
+  for (const std::string& file : plugins) command += " --plugin " + shell_quoted(file);
   return command;
 }
 

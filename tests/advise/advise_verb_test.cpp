@@ -272,29 +272,12 @@ TEST_F(AdviseVerb, RefusesImpossibleJobsInOneSentence) {
 
 TEST_F(AdviseVerb, KernelsOfPluginsAreAnsweredAndMeasured) {
   const std::string plugin = std::string(LONGCA_SOURCE_DIR) + "/examples/python_plugin/rowwise.py";
-  const std::vector<std::string> question{"advise",
-                                          "-a",
-                                          "device=cpu",
-                                          "-a",
-                                          "mask=causal",
-                                          "-a",
-                                          "tokens=33",
-                                          "--heads",
-                                          "2:1",
-                                          "--dim",
-                                          "8",
-                                          "-a",
-                                          "kernel=rowwise_python",
-                                          "-a",
-                                          "dtype=float32",
-                                          "--pass",
-                                          "forward",
-                                          "--records",
-                                          file_,
-                                          "--measure",
-                                          "20",
-                                          "--out",
-                                          "own.jsonl"};
+  std::vector<std::string> question{"advise", "--records", file_,    "--measure", "20",
+                                    "--out",  "own.jsonl", "--pass", "forward"};
+  for (const char* axis : {"device=cpu", "mask=causal", "tokens=33", "heads=2:1", "dim=8",
+                           "dtype=float32", "kernel=rowwise_python"}) {
+    question.insert(question.end(), {"-a", axis});
+  }
   const ProcessOptions here{.directory = folder_.path().string()};
   EXPECT_THAT(run_longca(question, here).err, HasSubstr("unknown kernel 'rowwise_python'"));
   std::vector<std::string> asked = question;

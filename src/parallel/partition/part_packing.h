@@ -42,7 +42,6 @@ class PartPacking {
   }
   /// Lowers a CP rank's need by this much area.
   void set_bias(int cp_rank, double area) { at(cp_rank).bias = area; }
-  /// The area that a CP rank has beyond its share.
   /// The area of a part beyond what is expected of its tokens.
   double excess(int part) const { return area(part) - filling_ * static_cast<double>(size(part)); }
 

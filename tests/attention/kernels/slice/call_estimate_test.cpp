@@ -72,6 +72,11 @@ TEST(CallEstimate, VisitsOfHalvesTakeLess) {
     platform.slice.backward.half_visit_share = 0.5;
     return whole - estimate_backward(mask, kShape, platform).seconds;
   };
+  const auto lists_of = [&](const Mask& mask) {
+    return make_transposed_lists(
+        mask, choose_backward_pack(mask, 8),
+        {.platform = platform, .heads_q = 64, .heads_k = 8, .tells_halves = true});
+  };
   MaskSpec spec;
   spec.name = "block_sparse";
   spec.tokens = 4096;
@@ -79,9 +84,7 @@ TEST(CallEstimate, VisitsOfHalvesTakeLess) {
   spec.heads_k = 8;
   spec.block = 64;
   const Mask mask = generate_mask(spec).mask;
-  const int pack = choose_backward_pack(mask, 8);
-  const TransposedLists lists = make_transposed_lists(
-      mask, pack, {.platform = platform, .heads_q = 64, .heads_k = 8, .tells_halves = true});
+  const TransposedLists lists = lists_of(mask);
   std::int64_t halves = 0;
   for (const QuerySegment& segment : lists.segments) {
     halves += seen_halves(segment.pattern) != 3 ? segment.count : 0;
@@ -89,11 +92,13 @@ TEST(CallEstimate, VisitsOfHalvesTakeLess) {
   ASSERT_GT(halves, 0);
   const auto visit = static_cast<double>(platform.slice.backward.query_tile_cycles);
   EXPECT_NEAR(saved(mask),
-              static_cast<double>(halves) * 8 / pack * visit / 2 / 132 /
+              static_cast<double>(halves) * 8 / lists.pack * visit / 2 / 132 /
                   platform.call.backward.cycles_per_second,
               1e-12);
   spec.name = "shared_question";
-  EXPECT_EQ(saved(generate_mask(spec).mask), 0);
+  const Mask question = generate_mask(spec).mask;
+  ASSERT_TRUE(lists_of(question).tells_halves);
+  EXPECT_EQ(saved(question), 0);
 }
 
 TEST(CallEstimate, SplitKeyTilesAreSummedInFloat32) {

@@ -11,7 +11,8 @@
 // which tiles share key tiles. Deterministic.
 namespace longca::slice {
 
-/// Query heads that share a KV head and one of the mask's `lists`: the `group_size` below.
+/// Query heads that share a KV head and a list of the mask, which has `lists` of them: the
+/// `group_size` below.
 int shared_heads(int heads_q, int heads_k, int lists);
 
 /// Whether clusters of two CTAs can compute neighbouring head blocks of a KV head and list, each
