@@ -26,7 +26,7 @@ struct DeviceTileLists {
   int pack = 1;
   bool row_pairs = false;
   /// Whether query tiles have so many full tiles that ForwardShape::kUnchecked pays, or joints,
-  /// which it alone can read (and kEarlier).
+  /// which it alone can read.
   bool unchecked = false;
   int list_heads = 1;
   int tiles_per_list = 0;

@@ -71,7 +71,7 @@ struct ForwardShape {
   static constexpr int kStreams = kDim == 64 ? 2 : 1;
   static_assert(kStreams * kCluster <= 2);
   /// Whether lists may have joints: for masks with block lists, by CTAs on their own.
-  static constexpr bool kJoins = (kUnchecked || kEarlier) && kCluster == 1;
+  static constexpr bool kJoins = kUnchecked && kCluster == 1;
   static constexpr int kTileM = kRowGroups * kGroupRows;
   static constexpr int kThreads = 128 * (1 + kStreams * kRowGroups);
   static constexpr int kConsumerWarps = 8;  ///< of a stream
