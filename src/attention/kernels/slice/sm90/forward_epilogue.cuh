@@ -102,6 +102,18 @@ __device__ __forceinline__ void fetch_earlier(const OutputRows& output, unsigned
   }
 }
 
+/// Writes LSE of a thread's two rows. `lane`: of its warp.
+__device__ __forceinline__ void store_lse(const OutputRows& output, int lane, const int (&rows)[2],
+                                          const float (&lse)[2]) {
+  if (lane % 4 == 0) {
+    float* to[2] = {output.lse(rows[0]), output.lse(rows[1])};
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if (output.token(rows[r]) < output.token_end()) *to[r] = lse[r];
+    }
+  }
+}
+
 /// Writes O = o / row sum and LSE, or their merge with the earlier result, which is in `buffer`
 /// then. O goes through `buffer`, the stage of Q in shared memory: from there by TMA, which leaves
 /// out tokens past the end of the tensor, or by the threads where the work tile ends before the box
@@ -115,27 +127,37 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
   using T = typename Shape::T;
   constexpr int kDim = Shape::kValueDim;
   const ForwardParams& params = output.args.params;
-  const int thread = Shape::kEarlier ? opaque_thread() : static_cast<int>(threadIdx.x % 128);
+  // Without registers for it ptxas serializes wgmma (C7511).
+  constexpr bool kOpaque =
+      Shape::kEarlier || (Shape::kWatchesRowMax && Shape::kCluster == 1);
+  const int thread = kOpaque ? opaque_thread() : static_cast<int>(threadIdx.x % 128);
   const int lane = thread % 32;
   constexpr bool kLateLse = Shape::kUnchecked && Shape::kEarlier;
+  // Both rows at a time: one behind the other, by branches, they take 500 cycles more.
   float o_scale[2];
+  float lse[2];
   float keep[2];
-  float late_lse[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float sum = quad_sum(state.row_sum[r]);
-    const bool sees = sum != 0;  // true for NaN, which is to reach the result
-    o_scale[r] = sees ? __fdividef(1, sum) : 0;
-    // One number either way, but other registers.
-    const int row = Shape::kEarlier ? accumulator_row(thread, r) : accumulator_row(r);
-    float lse = sees ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
-    if (params.sink != nullptr) add_sink(params.sink[output.head(row)], lse, o_scale[r]);
-    if constexpr (Shape::kEarlier) keep[r] = weigh_earlier(output, row, lse, o_scale[r]);
-    if constexpr (kLateLse) {
-      late_lse[r] = lse;
-    } else {
-      if (lane % 4 == 0 && output.token(row) < output.token_end()) *output.lse(row) = lse;
-    }
+    o_scale[r] = sum != 0 ? __fdividef(1, sum) : 0;  // NaN, which is not 0, is to reach the result
+    lse[r] = state.row_max[r] * kLn2 + __logf(sum);  // −∞ for a row that sees no key
+  }
+  // One number either way, but other registers.
+  const auto row_of = [thread](int r) {
+    return kOpaque ? accumulator_row(thread, r) : accumulator_row(r);
+  };
+  if (params.sink != nullptr) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) add_sink(params.sink[output.head(row_of(r))], lse[r], o_scale[r]);
+  }
+  if constexpr (Shape::kEarlier) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) keep[r] = weigh_earlier(output, row_of(r), lse[r], o_scale[r]);
+  }
+  if constexpr (!kLateLse) {
+    const int rows[2] = {row_of(0), row_of(1)};
+    store_lse(output, lane, rows, lse);
   }
   rescale_o(o, o_scale);
 
@@ -170,11 +192,8 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
     output.template sync<Shape>();
   }
   if constexpr (kLateLse) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = accumulator_row(opaque_thread(), r);
-      if (lane % 4 == 0 && output.token(row) < output.token_end()) *output.lse(row) = late_lse[r];
-    }
+    const int rows[2] = {accumulator_row(opaque_thread(), 0), accumulator_row(opaque_thread(), 1)};
+    store_lse(output, lane, rows, lse);
   }
   const bool whole = output.token_begin() + output.tokens() <= output.token_end() ||
                      output.token_end() == params.tokens_q;
