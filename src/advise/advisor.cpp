@@ -1,6 +1,7 @@
 #include "advise/advisor.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "advise/kernel_work.h"
 #include "attention/api/registry.h"
@@ -364,28 +366,32 @@ Advice Advisor::advise(const Case& problem, const AdviceOptions& options) {
   return advice;
 }
 
-std::string command_to_find_out(const Advice& advice) {
-  std::string kernels;
+std::string plugin_options(const std::set<std::string>& kernels, DeviceKind device) {
   std::set<std::string> plugins;
-  const auto add = [&](const std::string& kernel) {
-    kernels += (kernels.empty() ? "" : ",") + kernel;
-    if (!KernelRegistry::global().contains(kernel)) return;  // it is in records alone
-    const std::string plugin = plugin_of(kernel, advice.problem.problem().device);
+  for (const std::string& kernel : kernels) {
+    if (!KernelRegistry::global().contains(kernel)) continue;  // it is in records alone
+    const std::string plugin = plugin_of(kernel, device);
     if (!plugin.empty()) plugins.insert(plugin);
-  };
+  }
+  std::string options;
+  for (const std::string& file : plugins) options += " --plugin " + shell_quoted(file);
+  return options;
+}
+
+std::string command_to_find_out(const Advice& advice) {
+  std::vector<std::string> kernels;
   const auto& choices = advice.choices;
   const bool is_open = std::ranges::any_of(choices, &Choice::tied);
   for (const Choice& choice : choices) {
     const bool is_contender = is_open && (choice.tied || &choice == &choices.front());
-    if (is_contender && choice.basis != Basis::measured) add(choice.c.kernel);
+    if (is_contender && choice.basis != Basis::measured) kernels.push_back(choice.c.kernel);
   }
-  for (const Refusal& refusal : advice.unknown) add(refusal.kernel);
+  for (const Refusal& refusal : advice.unknown) kernels.push_back(refusal.kernel);
   if (kernels.empty()) return "";
   Record record;
-  record.c = with_kernel(advice.problem, kernels);
-  std::string command = repeat_command(record).text();
-  for (const std::string& file : plugins) command += " --plugin " + shell_quoted(file);
-  return command;
+  record.c = with_kernel(advice.problem, fmt::format("{}", fmt::join(kernels, ",")));
+  return repeat_command(record).text() +
+         plugin_options({kernels.begin(), kernels.end()}, advice.problem.problem().device);
 }
 
 }  // namespace longca::advise

@@ -91,6 +91,9 @@ std::string failure_text(const EvidenceCell& cell);
 /// needed; else "".
 std::string why_not_needed(const Case& c, const AdviceOptions& options);
 
+/// " --plugin FILE", quoted for a shell, for each plug-in that some of these kernels come from.
+std::string plugin_options(const std::set<std::string>& kernels, DeviceKind device);
+
 /// The command that would measure what is unknown or interpolated and could be the best.
 std::string command_to_find_out(const Advice& advice);
 

@@ -194,8 +194,9 @@ Card choose_card(std::span<const RecordSource> sources, const std::string& asked
                        [](const Card& card) { return card.device != "cpu"; });
   const std::vector<Card>& candidates = gpus.empty() ? cards : gpus;
   if (candidates.empty()) {
-    throw InputError(
-        "there is no record to advise from: run 'longca bench', or name files by --records");
+    throw_input_error(
+        "there is no record{} to advise from: run 'longca bench', or name files by --records",
+        device.empty() ? "" : " of device " + device);
   }
   if (candidates.size() > 1) {
     throw_input_error("the records are of {}: choose one by --platform", card_names(candidates));

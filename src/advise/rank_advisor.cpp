@@ -39,17 +39,20 @@ bool is_of_problem(const Case& c, const Case& problem, const std::string& proble
              (c.pass == Pass::forward ? 0 : problem.deterministic.value_or(0));
 }
 
-/// What `allowed` restricts kernels and schemes to, as arguments; nothing if it is empty.
-std::string axes_of(std::span<const Case> allowed) {
-  std::set<std::string> kernels, schemes;
+/// What was asked for of kernels and schemes, as arguments, and the plug-ins of the former; nothing
+/// if all are considered.
+std::string options_of(std::span<const Case> allowed, const AdviceOptions& asked,
+                       DeviceKind device) {
+  std::set<std::string> kernels(asked.kernels.begin(), asked.kernels.end());
+  std::set<std::string> schemes;
   for (const Case& c : allowed) {
     kernels.insert(c.kernel);
     if (c.scheme) schemes.insert(*c.scheme);
   }
-  std::string axes;
-  if (!kernels.empty()) axes += fmt::format(" -a kernel={}", fmt::join(kernels, ","));
-  if (!schemes.empty()) axes += fmt::format(" -a scheme={}", fmt::join(schemes, ","));
-  return axes;
+  std::string options;
+  if (!kernels.empty()) options += fmt::format(" -a kernel={}", fmt::join(kernels, ","));
+  if (!schemes.empty()) options += fmt::format(" -a scheme={}", fmt::join(schemes, ","));
+  return options + plugin_options(kernels, device);
 }
 
 /// Adds the variant's choice, or why there is none; nothing if a pass was not measured.
@@ -112,7 +115,8 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
     record.c = problem;
     advice.unknown.push_back({"every scheme", "no record over so many ranks of this problem"});
     advice.find_out = "longca cp" + repeat_command(record).problem +
-                      " -a pass=" + std::string(longca::to_string(problem.pass)) + axes_of(allowed);
+                      " -a pass=" + std::string(longca::to_string(problem.pass)) +
+                      options_of(allowed, options, problem.problem().device);
   }
   return advice;
 }

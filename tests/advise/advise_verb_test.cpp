@@ -297,6 +297,19 @@ TEST_F(AdviseVerb, KernelsOfPluginsAreAnsweredAndMeasured) {
                                here);
   EXPECT_THAT(open.out, HasSubstr("rowwise_python: "));
   EXPECT_THAT(open.out, HasSubstr(" --plugin " + plugin));
+  const auto ranks = run_longca(
+      {"advise", "--records", "own.jsonl", "-a", "tokens=65", "-a", "ranks=2", "-a",
+       "kernel=rowwise_python", "-a", "dtype=float32", "--pass", "forward", "--plugin", plugin},
+      here);
+  EXPECT_THAT(ranks.out, HasSubstr("longca cp "));
+  EXPECT_THAT(ranks.out, HasSubstr(" -a kernel=rowwise_python --plugin " + plugin));
+}
+
+TEST_F(AdviseVerb, SaysOfWhichDeviceThereIsNoRecord) {
+  const auto result = run_longca(
+      {"advise", "--records", file_, "-a", "device=cpu", "-a", "mask=causal", "-a", "tokens=96"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("there is no record of device cpu to advise from"));
 }
 
 TEST_F(AdviseVerb, MeasuresWhatIsOpenAndAnswersAgain) {
