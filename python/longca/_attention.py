@@ -9,7 +9,7 @@ from torch.autograd import forward_ad
 
 from ._library import check, lib
 from ._mask import Core, Mask
-from ._plans import DTYPES, plans, use_device
+from ._plans import DEVICES, DTYPES, plans, use_device
 
 # longca_forward_arguments and longca_backward_arguments
 _TENSOR, _LSE, _STREAM = "P5q", "P3q", "P"
@@ -24,7 +24,7 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
     batch; the last dimension is contiguous. k and v may have fewer heads than q (GQA): query head h reads KV head
     h · heads_k // heads_q. v may have a smaller dim than q and k (192 and 128 in DeepSeek's MLA), which is then that of
     the result: any on the CPU, 192:128 on a Hopper GPU. A query that sees no key gets 0. float32, bfloat16 and float16
-    on the CPU, the latter two on a GPU; under autocast, tensors of other dtypes are cast.
+    on the CPU, the latter two on a GPU; under autocast, tensors of other dtypes, also of several, are cast.
 
     scale          of the scores; None: 1/√dim of q
     sink           [heads_q], a logit per query head that joins the softmax's denominator as a key without a value
@@ -34,29 +34,68 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
     return_lse     returns (o, lse), lse float32 [heads, tokens] or [batch, heads, tokens], −∞ for a query that sees
                    no key; it carries no gradient
 
-    Raises ValueError with one sentence for arguments that do not fit, NotImplementedError for what no kernel takes.
-    Differentiable once (not twice), and an operator: torch.compile needs no graph break.
+    Raises ValueError with one sentence for arguments that do not fit (TypeError for what is no tensor or mask),
+    NotImplementedError for what no kernel takes. Padding is to be finite: 0 · NaN is NaN, so that NaN and Inf reach
+    results and gradients of other tokens in their tile. Differentiable once (not twice), and an operator: torch.compile
+    needs no graph break.
     """
-    if scale is not None and not (scale > 0 and math.isfinite(scale)):
-        raise ValueError(f"scale = {scale}: above 0 and finite, or None for 1/√dim")
-    device_type = _check(q, k, v, mask)
+    scale, softcap, deterministic = _parameters(scale, softcap, deterministic)
+    q, k, v = _autocast(q, k, v)
+    _check(q, k, v, mask)
     if sink is not None:
         _check_sink(sink, q)
         sink = sink.float()
-    if torch.is_autocast_enabled(device_type):
-        dtype = torch.get_autocast_dtype(device_type)
-        q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     if q.dtype not in DTYPES:
         raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
     backward = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                             (sink is not None and sink.requires_grad))
-    o, lse = _attention(q, k, v, sink, mask._handle, 0.0 if scale is None else float(scale), float(softcap),
-                        deterministic, backward)
+    o, lse = _attention(q, k, v, sink, mask._handle, scale, softcap, deterministic, backward)
     return (o, lse.detach()) if return_lse else o
 
 
+def _number(x, name, meant):
+    if isinstance(x, (int, float)):
+        return float(x)
+    try:
+        if not isinstance(x, (str, bytes)):
+            return float(x)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise ValueError(f"{name} = {x!r}: {meant}")
+
+
+def _parameters(scale, softcap, deterministic):
+    """The three as the operator takes them: a scale of 0.0 is the default."""
+    if scale is None:
+        scale = 0.0
+    else:
+        given, scale = scale, _number(scale, "scale", "above 0 and finite, or None for 1/√dim")
+        if not (scale > 0 and math.isfinite(scale)):
+            raise ValueError(f"scale = {given}: above 0 and finite, or None for 1/√dim")
+    if not isinstance(deterministic, bool) and deterministic not in (0, 1):
+        raise ValueError(f"deterministic = {deterministic!r}: True or False")
+    return scale, _number(softcap, "softcap", "a number above 0, or 0.0 for none"), bool(deterministic)
+
+
+def _check_tensor(x, name):
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is a {type(x).__name__}: a torch.Tensor is meant")
+
+
+def _autocast(q, k, v):
+    """q, k and v, in autocast's dtype where it is on: they may differ before, as after RoPE in float32."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        _check_tensor(x, name)
+    device_type = q.device.type
+    if device_type not in DEVICES:
+        raise NotImplementedError(f"q is on {q.device}: longca has kernels for CPUs and CUDA devices")
+    if not torch.is_autocast_enabled(device_type):
+        return q, k, v
+    dtype = torch.get_autocast_dtype(device_type)
+    return q.to(dtype), k.to(dtype), v.to(dtype)
+
+
 def _check(q, k, v, mask):
-    """Returns the device type."""
     if not isinstance(mask, Mask):
         raise TypeError(f"mask is a {type(mask).__name__}: a longca.Mask is meant")
     shape_q, shape_k, shape_v = q.shape, k.shape, v.shape
@@ -92,10 +131,10 @@ def _check(q, k, v, mask):
         for name, x in (("q", q), ("k", k), ("v", v)):
             if x.shape[-1] > 1 and x.stride(-1) != 1:
                 raise ValueError(f"{name} has stride {x.stride(-1)} in its last dimension: make it contiguous")
-    return device.type
 
 
 def _check_sink(sink, q):
+    _check_tensor(sink, "sink")
     if list(sink.shape) != [q.shape[1]]:
         raise ValueError(f"sink is {list(sink.shape)}: one logit per query head is [{q.shape[1]}]")
     if sink.device != q.device:

@@ -2,6 +2,7 @@
 
 import ctypes
 import itertools
+import numbers
 import os
 import struct
 import threading
@@ -112,6 +113,18 @@ def _int64s(values, name):
     return numbers
 
 
+def _is_nested(value, depth):
+    """Whether `value` is a list or tuple of such, so deep, of lists, tuples or, innermost, anything iterable."""
+    if depth == 0:
+        return hasattr(value, "__iter__") and not isinstance(value, str)
+    return isinstance(value, (list, tuple)) and all(_is_nested(inner, depth - 1) for inner in value)
+
+
+def _short(value):
+    shown = repr(value)
+    return shown if len(shown) <= 60 and "\n" not in shown else f"a {type(value).__name__}"
+
+
 def _bounds_of(slice_):
     """The numbers of a slice (q_begin, q_end, k_begin, k_end, type)."""
     try:
@@ -147,8 +160,8 @@ class Mask:
                  density=None, block_causal=False, heads=(1, 1), block_heads="kv"):
         if block_heads not in ("kv", "query"):
             raise ValueError(f"block_heads = {block_heads!r}: 'kv' or 'query'")
-        if density is not None and not 0 < density <= 1:
-            raise ValueError(f"density = {density}: above 0 and at most 1")
+        if density is not None and not (isinstance(density, numbers.Real) and 0 < density <= 1):
+            raise ValueError(f"density = {density!r}: above 0 and at most 1")
         options = MaskOptions(ctypes.sizeof(MaskOptions), None, None, 0, whole(seed, "seed", 0, 2**64 - 1),
                               -1 if window is None else whole(window, "window", 0, MAX_TOKENS),
                               0 if block_tokens is None else whole(block_tokens, "block_tokens", 1, MAX_TOKENS),
@@ -188,7 +201,9 @@ class Mask:
         """
         left, right = _window_ends(window)
         bounds = _int64s(cu_seqlens, "cu_seqlens")
-        pointer = made(lib.longca_mask_from_cu_seqlens, bounds.data_ptr() or None, bounds.numel(), bool(causal), left, right)
+        if bounds.numel() == 0:
+            raise ValueError("cu_seqlens is empty: it begins with 0 and ends with the number of tokens")
+        pointer = made(lib.longca_mask_from_cu_seqlens, bounds.data_ptr(), bounds.numel(), bool(causal), left, right)
         return cls._make("causal_document" if causal else "document", Core.of(pointer))
 
     @classmethod
@@ -200,6 +215,9 @@ class Mask:
         "bi_causal" (both). `tokens` is the number of queries and, without `tokens_k`, of keys; by default where
         the last slice ends.
         """
+        slices = list(slices) if _is_nested(slices, 0) else slices
+        if not _is_nested(slices, 1):
+            raise TypeError(f"slices is {_short(slices)}: a list of (q_begin, q_end, k_begin, k_end, type) is meant")
         slices = [tuple(s) for s in slices]
         for s in slices:
             if len(s) != 5:
@@ -233,7 +251,10 @@ class Mask:
             rows, columns = kept.shape[1], kept.shape[2]
             kept = [[row.nonzero().flatten().tolist() for row in head] for head in kept.cpu()]
         else:
-            rows = len(kept[0]) if kept else 0
+            if not _is_nested(kept, 2):
+                raise TypeError(f"kept is {_short(kept)}: a torch.Tensor of bool [heads, query blocks, key blocks] is "
+                                "meant, or per head and query block a list of key blocks")
+            rows = len(kept[0]) if len(kept) > 0 else 0
         for head in kept:
             if len(head) != rows:
                 raise ValueError(f"a head has {len(head)} query blocks, the first one {rows}")
@@ -250,6 +271,8 @@ class Mask:
             else:
                 given = _int64s(given, f"{which[0]}_bounds")
                 found = given.numel() - 1
+            if given is not None and found < 1:
+                raise ValueError(f"{which[0]}_bounds has {found + 1} numbers: from 0 to the number of tokens are meant")
             if count is not None and found != count:
                 raise ValueError(f"kept has {count} {which} blocks, their bounds {found}")
             return torch.tensor([*range(0, end, block), end], device="cpu") if given is None else given
@@ -275,7 +298,7 @@ class Mask:
 
     @property
     def slices(self):
-        """[(q_begin, q_end, k_begin, k_end, type), …]"""
+        """[(q_begin, q_end, k_begin, k_end, type), …], without what blocks leave out"""
         count = lib.longca_mask_slices(self._core.pointer, None, 0)
         array = (Slice * count)()
         lib.longca_mask_slices(self._core.pointer, array, count)

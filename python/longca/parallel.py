@@ -11,7 +11,6 @@ with; on GPUs, one a rank, by copies between the GPUs of one host or by NCCL, wh
 
 import ctypes
 import hashlib
-import math
 import os
 import weakref
 
@@ -19,7 +18,8 @@ import torch
 import torch.distributed as dist
 
 from ._agreement import TIMEOUT_S, agree, tell_failure
-from ._attention import _BACKWARD, _FORWARD, _check_sink, _dense, _stream, _tensor
+from ._attention import (_BACKWARD, _FORWARD, _autocast, _check_sink, _check_tensor, _dense, _parameters, _stream,
+                         _tensor)
 from ._library import INT32_MAX, PartitionOptions, Problem, check, head_counts, lib, made, text, whole
 from ._mask import Mask
 from ._messages import Gpus, TensorMessages
@@ -60,6 +60,8 @@ class Partition:
 
     def __init__(self, mask, group=None, scheme="magi", *, shard=None, heads=(64, 8), dim=128, factor=0, ranks_per_node=8,
                  device=None, transport=None):
+        if not (group is None or isinstance(group, dist.ProcessGroup) or group is dist.GroupMember.NON_GROUP_MEMBER):
+            raise TypeError(f"group is a {type(group).__name__}: a torch.distributed group is meant, or None")
         self.ranks, self.rank = dist.get_world_size(group), dist.get_rank(group)
         if self.rank < 0:
             raise ValueError(f"rank {dist.get_rank()} is not in the group")
@@ -84,13 +86,14 @@ class Partition:
             raise TypeError(f"mask is a {type(mask).__name__}: a longca.Mask is meant")
         if transport is not None and transport not in TRANSPORTS:
             raise ValueError(f"transport = {transport!r}: one of {', '.join(TRANSPORTS)}, or None")
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
         if device not in DEVICES:
             raise ValueError(f"device = {device!r}: one of {', '.join(DEVICES)}, or None")
         heads, dim = head_counts(heads), whole(dim, "dim", 1, INT32_MAX)
         factor, ranks_per_node = whole(factor, "factor", 0, INT32_MAX), whole(ranks_per_node, "ranks_per_node", 1, INT32_MAX)
         options = PartitionOptions(ctypes.sizeof(PartitionOptions), self.rank, self.ranks, text(scheme, "scheme"),
-                                   text(shard, "shard") if shard else None, factor, ranks_per_node, *heads, dim,
+                                   None if shard is None else text(shard, "shard"), factor, ranks_per_node, *heads, dim,
                                    DEVICES[device], 0)
         self._pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
         weakref.finalize(self, lib.longca_partition_release, self._pointer)
@@ -99,6 +102,16 @@ class Partition:
             "ranks_per_node": ranks_per_node, "device": device, "transport": transport,
             "mask": hashlib.sha256(mask._core.bytes).hexdigest(),
         }
+
+    def __copy__(self):
+        return self  # it does not change, and the library's partition is released once
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("a longca.parallel.Partition belongs to this process and its group: make one in each process, "
+                        "of its mask, which can be pickled")
 
     def _ids_of(self, rank, device=None):
         """The numbers of a rank's tokens, on a device; None: on the CPU. Found when they are asked for."""
@@ -122,12 +135,14 @@ class Partition:
 
     def shard(self, x, dim=0):
         """This rank's tokens of a tensor that every rank has whole: [.., tokens, ..] with tokens at `dim`."""
+        _check_dim(x, dim)
         if x.shape[dim] != self.mask.tokens_q:
             raise ValueError(f"x has {x.shape[dim]} tokens, the mask has {self.mask.tokens_q}")
         return x.index_select(dim, self._ids_of(self.rank, x.device))
 
     def unshard(self, x, dim=0):
         """The whole tensor on every rank, of each one's tokens. Its gradient is the sum of what all ranks ask for."""
+        _check_dim(x, dim)
         if x.shape[dim] != self.tokens:
             raise ValueError(f"x has {x.shape[dim]} tokens, rank {self.rank} owns {self.tokens}")
         return _Unshard.apply(x.movedim(dim, 0), self).movedim(0, dim)
@@ -142,6 +157,12 @@ class Partition:
         return self._plans[key]
 
 
+def _check_dim(x, dim):
+    _check_tensor(x, "x")
+    if not -x.dim() <= dim < x.dim():
+        raise ValueError(f"dim = {dim}: x has {x.dim()} dimensions")
+
+
 def attention(q, k, v, partition, scale=None, sink=None, softcap=0.0, deterministic=False):
     """longca.attention over the ranks of a partition: q, k and v are [own tokens, heads, dim], and so is the result.
 
@@ -152,18 +173,15 @@ def attention(q, k, v, partition, scale=None, sink=None, softcap=0.0, determinis
     """
     if not isinstance(partition, Partition):
         raise TypeError(f"partition is a {type(partition).__name__}: a longca.parallel.Partition is meant")
-    if scale is not None and not (scale > 0 and math.isfinite(scale)):
-        raise ValueError(f"scale = {scale}: above 0 and finite, or None for 1/√dim")
+    scale, softcap, deterministic = _parameters(scale, softcap, deterministic)
+    q, k, v = _autocast(q, k, v)
     _check(q, k, v, partition)
-    if torch.is_autocast_enabled(q.device.type):
-        dtype = torch.get_autocast_dtype(q.device.type)
-        q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
     if q.dtype not in DTYPES:
         raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
     if sink is not None:
         _check_sink(sink, q)
         sink = sink.float()
-    return _Attention.apply(q, k, v, sink, partition, 0.0 if scale is None else float(scale), float(softcap), bool(deterministic))
+    return _Attention.apply(q, k, v, sink, partition, scale, softcap, deterministic)
 
 
 def _check(q, k, v, partition):
@@ -174,8 +192,6 @@ def _check(q, k, v, partition):
             raise ValueError(f"{name} has {x.shape[0]} tokens, rank {partition.rank} owns {partition.tokens}")
         if x.device != q.device:
             raise ValueError(f"{name} is on {x.device}, q on {q.device}: on one device")
-        if x.device.type not in DEVICES:
-            raise NotImplementedError(f"{name} is on {x.device}: longca.parallel runs on CPUs and CUDA devices")
         if x.dtype != q.dtype:
             raise ValueError(f"{name} has dtype {x.dtype}, q has {q.dtype}")
         if x.shape[2] > 1 and x.stride(-1) != 1:
@@ -206,13 +222,29 @@ class _Attention(torch.autograd.Function):
         return o
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, dout):
-        q, k, v, sink, o, state = ctx.saved_tensors
-        gradients = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
-        dsink = None if sink is None else torch.empty_like(sink)
-        ctx.plan.backward((_dense(dout), q, k, v, o, *gradients), sink, dsink, state)
-        return (*gradients, dsink, None, None, None, None)
+        gradients = _Once.apply if torch.is_grad_enabled() else _gradients
+        return (*gradients(dout, *ctx.saved_tensors, ctx.plan), None, None, None, None)
+
+
+def _gradients(dout, q, k, v, sink, o, state, plan):
+    """dq, dk, dv and dsink."""
+    gradients = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
+    dsink = None if sink is None else torch.empty_like(sink)
+    plan.backward((_dense(dout), q, k, v, o, *gradients), sink, dsink, state)
+    return (*gradients, dsink)
+
+
+class _Once(torch.autograd.Function):
+    """_gradients where their own gradients could be asked for."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        return _gradients(*arguments)
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise RuntimeError("longca.parallel.attention is differentiable once: its backward pass has no gradients")
 
 
 class _Unshard(torch.autograd.Function):

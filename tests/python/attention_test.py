@@ -160,6 +160,19 @@ def test_rows_without_keys_are_zero_and_give_no_gradient():
     assert lse[:, :4].eq(float("-inf")).all()
 
 
+@pytest.mark.parametrize("options", [{}, {"softcap": 5.0}, {"sink": torch.zeros(1)}])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_of_nan_looks_like_none_without_keys(dtype, options):
+    mask = longca.Mask("causal", 200)
+    q, k, v = (torch.randn(200, 1, 16).to(dtype) for _ in range(3))
+    nan_q = q.clone()
+    nan_q[150] = float("nan")
+    o, lse = longca.attention(nan_q, k, v, mask, return_lse=True, **options)
+    assert o.isnan().all(dim=(1, 2)).nonzero().flatten().tolist() == [150] == lse[0].isnan().nonzero().flatten().tolist()
+    o, lse = longca.attention(q, k * float("nan"), v, mask, return_lse=True, **options)
+    assert o.isnan().all() and lse.isnan().all()
+
+
 def test_more_keys_than_queries():
     mask = longca.Mask.from_slices([(0, 20, 0, 90, "causal")], tokens=20, tokens_k=90)
     inputs = make_inputs(20, tokens_k=90)
@@ -324,6 +337,23 @@ def test_a_tensor_whose_rows_share_memory_is_copied_each_time(shared):
         whole[shared] = inputs[shared].contiguous()
         got, wanted = (longca.attention(*x[:3], mask) for x in (inputs, whole))
         assert torch.equal(got, wanted)
+
+
+@pytest.mark.parametrize("error, sentence, changed", [
+    (TypeError, "q is a ndarray: a torch.Tensor is meant", {"q": torch.zeros(8, 2, 16).numpy()}),
+    (TypeError, "v is a NoneType", {"v": None}),
+    (TypeError, "sink is a list", {"sink": [0.0, 0.0]}),
+    (ValueError, "scale = 'x': above 0", {"scale": "x"}),
+    (ValueError, "scale = tensor([0.5000, 0.5000]): above 0", {"scale": torch.tensor([0.5, 0.5])}),
+    (ValueError, "softcap = None: a number above 0", {"softcap": None}),
+    (ValueError, "deterministic = 'x': True or False", {"deterministic": "x"}),
+    (NotImplementedError, "q is on meta: longca has kernels for CPUs", {"q": torch.zeros(8, 2, 16, device="meta")}),
+])
+def test_what_is_of_another_type_is_named(error, sentence, changed):
+    q, k, v = (torch.zeros(8, 2, 16) for _ in range(3))
+    with pytest.raises(error) as raised:
+        longca.attention(**({"q": q, "k": k, "v": v, "mask": longca.Mask("causal", 8)} | changed))
+    assert sentence in str(raised.value)
 
 
 def test_what_a_kernel_does_not_take_is_not_implemented():

@@ -148,6 +148,12 @@ LIMIT = 1 << 30
     (ValueError, f"tokens = {2**64 + 4}", lambda m: m.from_blocks([[[0]]], tokens=2**64 + 4)),
     (ValueError, f"a key block in kept = {2**32}", lambda m: m.from_blocks([[[2**32]]])),
     (ValueError, "kept has dtype", lambda m: m.from_blocks([[[0.5]]])),
+    (ValueError, "density = 'x': above 0", lambda m: m("block_sparse", 8, block=2, density="x")),
+    (ValueError, "cu_seqlens is empty", lambda m: m.from_cu_seqlens([])),
+    (TypeError, "kept is a ndarray: a torch.Tensor of bool", lambda m: m.from_blocks(torch.ones(1, 2, 2).bool().numpy())),
+    (TypeError, "kept is [[0, 1]]", lambda m: m.from_blocks([[0, 1]])),
+    (TypeError, "slices is [None]: a list of (q_begin", lambda m: m.from_slices([None])),
+    (ValueError, "q_bounds has 0 numbers", lambda m: m.from_blocks([[[0]]], q_bounds=[], k_bounds=[0, 4])),
     (ValueError, f"head = {2**32}: at least 0, at most 0", lambda m: m("full", 8).dense(2**32)),
     (ValueError, f"{2**40} cells: the limit is {2**28}", lambda m: m("causal", 1 << 20).dense()),
 ])

@@ -91,6 +91,8 @@ def test_autocast(dim_v):
     assert torch.equal(o, longca.attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), mask))
     gradients = torch.autograd.grad(o, (q, k, v), dout.bfloat16())
     assert all(g.dtype == torch.float32 for g in gradients)
+    with torch.autocast("cpu", torch.bfloat16):  # q and k after RoPE in float32, v as its projection gives it
+        assert torch.equal(longca.attention(q, k, v.bfloat16(), mask), o)
 
 
 def test_no_gradient_where_none_is_asked_for():

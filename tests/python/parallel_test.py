@@ -1,8 +1,10 @@
 """longca.parallel on one and four ranks, against the whole attention."""
 
+import copy
 import ctypes
 import multiprocessing
 import os
+import pickle
 import tempfile
 import time
 import traceback
@@ -336,6 +338,42 @@ def test_forward_mode_derivatives_are_refused():
     on_ranks(2, forward_mode)
 
 
+def twice():
+    partition = Partition(make_mask("causal"), **SHAPE)
+    q, k, v, _ = (partition.shard(x.detach()).requires_grad_() for x in make_inputs())
+    dq, = torch.autograd.grad(longca.parallel.attention(q, k, v, partition).sum(), q, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiable once"):
+        dq.square().sum().backward()
+
+
+def test_a_second_derivative_is_refused():
+    on_ranks(2, twice)
+
+
+def copied():
+    kept = Partition(make_mask("causal"), **SHAPE)
+    partition = copy.deepcopy(copy.copy(kept))
+    assert partition is kept
+    with pytest.raises(TypeError, match="Partition belongs to this process"):
+        pickle.dumps(kept)
+
+
+def test_a_partition_is_shared_by_its_copies_and_not_pickled():
+    on_ranks(2, copied)
+
+
+def mixed_dtypes():
+    partition = Partition(make_mask("causal"), **SHAPE)
+    q, k, v, _ = (partition.shard(x.detach()) for x in make_inputs())
+    with torch.autocast("cpu", torch.bfloat16):
+        o = longca.parallel.attention(q, k, v.bfloat16(), partition)
+    return torch.equal(o, longca.parallel.attention(q.bfloat16(), k.bfloat16(), v.bfloat16(), partition))
+
+
+def test_autocast_casts_tensors_of_several_dtypes():
+    assert all(on_ranks(2, mixed_dtypes))
+
+
 def bad_input():
     mask = make_mask("causal")
     partition = Partition(mask, **SHAPE)
@@ -356,6 +394,9 @@ def bad_input():
         lambda: Partition(mask, scheme="magic"),
         lambda: Partition(mask, scheme="ulysses", heads=(3, 3)),
         lambda: Partition(mask, shard="diagonal"),
+        lambda: Partition(mask, shard=""),
+        lambda: Partition(mask, device=""),
+        lambda: partition.shard(torch.zeros(TOKENS), 1),
     )]
     return said
 
@@ -366,7 +407,7 @@ def test_what_does_not_fit_is_named():
               f"q and k have head dimension 24, v has 16: {no_scheme}",
               f"q and k have head dimension 16, v has 24: {no_scheme}", "of one shape", "softcap = -1",
               "one logit per query head is [4]", "x has 204 tokens, the mask has 203", "owns", "'magi'", "ulysses",
-              "unknown shard")
+              "unknown shard", "unknown shard", "device = ''", "dim = 1: x has 1 dimensions")
     for said in on_ranks(4, bad_input):
         assert all(part in sentence for part, sentence in zip(wanted, said)), said
 

@@ -102,10 +102,13 @@ HWY_INLINE hn::Mask<D> allowed_lanes(std::uint32_t bits, int v) {
   return hn::LoadMaskBits(D(), reinterpret_cast<const std::uint8_t*>(&lanes));
 }
 
+/// Row max without a key.
+inline constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
 /// Row max of row i over the panels; −∞ without a key.
 HWY_INLINE float row_max(const SoftmaxStep& x, int i) {
   const D d;
-  const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const V lowest = hn::Set(d, kLowest);
   V largest[kBlockVectors] = {lowest, lowest};
   for (int n = 0; n < x.panels.count; ++n) {
     const ScorePanel& score_panel = x.panels.data[n];
@@ -118,6 +121,21 @@ HWY_INLINE float row_max(const SoftmaxStep& x, int i) {
     }
   }
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(largest[0], largest[1])));
+}
+
+/// Whether row i has a NaN among its allowed scores.
+HWY_INLINE bool has_nan(const SoftmaxStep& x, int i) {
+  const D d;
+  for (int n = 0; n < x.panels.count; ++n) {
+    const ScorePanel& score_panel = x.panels.data[n];
+    const float* s = x.scores + i * kScoreStride + score_panel.column;
+    for (int v = 0; v < kPanelVectors; ++v) {
+      auto nan = hn::IsNaN(hn::LoadU(d, s + v * kLanes));
+      if (score_panel.bits) nan = hn::And(nan, allowed_lanes(score_panel.bits[i], v));
+      if (!hn::AllFalse(d, nan)) return true;
+    }
+  }
+  return false;
 }
 
 /// Writes the weights exp2(scale · (s − max)) of row i, 0 where not allowed, and returns their sum.
@@ -159,10 +177,12 @@ void softmax(const SoftmaxStep& x) {
   for (int i = 0; i < kGroupRows; ++i) {
     const float largest = row_max(x, i);
     max[i] = largest > state.max[i] ? largest : state.max[i];
+    // A row of nothing but NaN has no largest score, and is not to look like one without a key.
+    if (max[i] == kLowest && has_nan(x, i)) max[i] = std::numeric_limits<float>::quiet_NaN();
   }
   for (int i = 0; i < kGroupRows; ++i) {
     state.alpha[i] = 1.0F;
-    if (max[i] == -std::numeric_limits<float>::infinity()) {  // still without a key
+    if (max[i] == kLowest) {  // still without a key
       clear_row<Words>(x, i);
       continue;
     }

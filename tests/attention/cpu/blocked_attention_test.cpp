@@ -211,6 +211,55 @@ TEST(BlockedAttention, AgreesWithTheDefinitionOnEveryInstructionSet) {
   }
 }
 
+/// Forward with NaN in one row of q: its results are NaN if it sees a key, and all others have the
+/// bits that they have without it.
+void check_row_of_nan(DType dtype, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Problem problem = random_problem(dtype, random);
+  problem.sink = false;
+  const Mask mask =
+      random_mask(problem.tokens_q, problem.tokens_k, problem.heads_q, problem.heads_k, random);
+  if (problem.tokens_q == 0 || problem.tokens_k == 0) return;
+  const Inputs inputs = make_inputs(problem, seed);
+  const Tensors clean(problem, inputs, false);
+  const Tensors x(problem, inputs, false);
+  const std::int64_t row = problem.tokens_q / 2;
+  with_type_of(dtype, [&]<typename T>(T) {
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    std::fill_n(x.q.view().row<T>(row, 0), problem.head_dim, static_cast<T>(nan));
+  });
+  const auto plan = cpu::make_blocked_plan(problem, mask, {});
+  plan->forward(clean.forward());
+  plan->forward(x.forward());
+  for (std::int64_t t = 0; t < problem.tokens_q; ++t) {
+    for (std::int64_t h = 0; h < problem.heads_q; ++h) {
+      const float lse = clean.lse.view().head(h)[t];
+      const bool is_nan = t == row && h == 0 && lse != -std::numeric_limits<float>::infinity();
+      const float found = x.lse.view().head(h)[t];
+      ASSERT_TRUE(is_nan ? std::isnan(found) : found == lse) << "lse[" << h << ", " << t << "]";
+      for (std::int64_t k = 0; k < problem.value_dim(); ++k) {
+        const double o = element(x.o.view(), t, h, k);
+        ASSERT_TRUE(is_nan ? std::isnan(o) : o == element(clean.o.view(), t, h, k))
+            << "o[" << t << ", " << h << ", " << k << "] = " << o;
+      }
+    }
+  }
+}
+
+TEST(BlockedAttention, ARowOfNaNIsNotOneWithoutKeys) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    for (std::uint32_t seed = 0; seed < 12; ++seed) {
+      SCOPED_TRACE(seed);
+      for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+        check_row_of_nan(dtype, seed);
+      }
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
 /// The tokens [range.begin, range.end) of a tensor.
 template <typename View>
 View slice(View view, Range range) {
