@@ -68,6 +68,16 @@ void note_merging(const Case& c, simulate::OpTimes& times) {
   times.adds_to_dq = can.adds_to_dq;
 }
 
+/// Whether the kernel, if it is one of ours and not of records alone, computes the problem.
+Status kernel_supports(const Case& c, const Mask& mask) {
+  const KernelRegistry& kernels = KernelRegistry::global();
+  if (!kernels.contains(c.kernel)) return {};
+  const Problem problem = c.problem();
+  const Kernel& kernel = kernels.find(c.kernel, problem.device);
+  if (Support kind = check_kind(kernel.capabilities(), problem.device); !kind.ok()) return {kind};
+  return {kernel.can_express(problem, mask)};
+}
+
 /// "slice, flash": the kernels whose times the platform's page has.
 std::string kernels_of_page(const cost::Platform& platform) {
   std::vector<std::string> kernels;
@@ -321,7 +331,10 @@ Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRa
                     "GPU, by --rates FILE (simulate) or --records FILE (advise)",
                     kernels_of_page(cluster.platform), c.kernel)};
   }
-  return find_scheme(*c.scheme).supports(problem_of(c, case_mask(c), cluster));
+  if (const Status transport{check_transport(c)}; !transport.ok()) return transport;
+  const GeneratedMask mask = case_mask(c);
+  if (const Status kernel = kernel_supports(c, mask.mask); !kernel.ok()) return kernel;
+  return find_scheme(*c.scheme).supports(problem_of(c, mask, cluster));
 }
 
 void simulate_cell(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates,

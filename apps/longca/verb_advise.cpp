@@ -38,13 +38,14 @@ std::vector<advise::RecordSource> sources_of(const AdviseArguments& arguments) {
   return advise::read_sources(files);
 }
 
-/// Whether `platform` is a cluster of its own, and not only a card.
+/// Whether `platform` is a cluster, or a node of which a page tells more than a card's name does.
 bool names_cluster(const std::string& platform) {
   if (platform.ends_with(".toml")) return true;
   const auto clusters = simulate::cluster_names();
-  const auto cards = cost::platform_names();
-  return std::ranges::find(clusters, platform) != clusters.end() &&
-         std::ranges::find(cards, platform) == cards.end();
+  if (std::ranges::find(clusters, platform) == clusters.end()) return false;
+  const auto pages = cost::platform_names();
+  return std::ranges::find(pages, platform) == pages.end() ||
+         !advise::card_is_named(cost::load_platform(platform).card, platform);
 }
 
 /// Throws InputError if no kernel at all can do what was asked: it names who is excluded by what.

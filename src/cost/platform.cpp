@@ -1,6 +1,7 @@
 #include "cost/platform.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -206,6 +207,11 @@ std::vector<std::string> platform_names() {
   return names;
 }
 
+void throw_unknown_platform(const std::string& name, std::span<const std::string> names) {
+  throw_input_error("unknown platform '{}'{}: it is one of {}, or a page, FILE.toml", name,
+                    suggestion(name, names), fmt::join(names, ", "));
+}
+
 Platform load_platform(const std::string& name) {
   if (name.ends_with(".toml")) {
     return parse_platform(read_input_file("platform", name, kMaxTomlBytes), name);
@@ -213,7 +219,7 @@ Platform load_platform(const std::string& name) {
   for (const EmbeddedPage& page : embedded_platforms()) {
     if (page.name == name) return parse_platform(page.toml, name + ".toml");
   }
-  throw_input_error("unknown platform '{}'{}", name, suggestion(name, platform_names()));
+  throw_unknown_platform(name, platform_names());
 }
 
 const Platform& default_platform() {

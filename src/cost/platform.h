@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -306,6 +307,9 @@ std::vector<Figure> figures_of(const Platform& platform);
 /// file `name` if it ends in ".toml". Throws InputError that suggests the nearest name.
 Platform load_platform(const std::string& name);
 
+/// Throws InputError that suggests the nearest of `names`, and has all.
+[[noreturn]] void throw_unknown_platform(const std::string& name,
+                                         std::span<const std::string> names);
 /// The names that load_platform finds, in order.
 std::vector<std::string> platform_names();
 

@@ -250,7 +250,7 @@ Cluster load_cluster(const std::string& name) {
   }
   const auto names = cluster_names();
   if (std::ranges::find(names, name) != names.end()) return node_of(cost::load_platform(name));
-  throw_input_error("unknown platform '{}'{}", name, suggestion(name, names));
+  cost::throw_unknown_platform(name, names);
 }
 
 void set_figure(Cluster& cluster, std::string_view text) {

@@ -184,6 +184,23 @@ TEST_F(AdviseVerb, OverRanksThatNobodyMeasuredItSimulates) {
   EXPECT_THAT(advise_from(with({"-a", "kernel=cudnn"})).out, HasSubstr("--rates FILE"));
 }
 
+TEST_F(AdviseVerb, APageOfOneNodeMayBeNamed) {
+  const std::vector<std::string> arguments{
+      "advise", "--records", file_, "--platform",  "h200x2", "-a",     "mask=full",
+      "-a",     "tokens=8K", "-a",  "scheme=magi", "-a",     "ranks=2"};
+  const auto result = run_longca(arguments);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("simulated on h200x2"));
+}
+
+TEST_F(AdviseVerb, WhatTheKernelCannotIsNotSimulated) {
+  const auto result =
+      run_longca({"advise", "--records", file_, "--platform", "h200x8", "-a", "mask=full", "-a",
+                  "tokens=8K", "-a", "scheme=magi", "-a", "ranks=2", "-a", "dtype=float32"});
+  EXPECT_THAT(result.out + result.err, HasSubstr("slice has no float32, only bfloat16, float16"));
+  EXPECT_THAT(result.out, Not(HasSubstr("simulated on")));
+}
+
 TEST_F(AdviseVerb, AClusterMayBeNamedWhoseCardHasNoRecords) {
   std::vector<std::string> arguments{
       "advise", "--records", file_, "--platform",  "h800x8_ib200", "-a",     "mask=full",

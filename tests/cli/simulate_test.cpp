@@ -248,6 +248,13 @@ TEST(Simulate, BadInputIsOneSentence) {
                    "'links.bytes_per_second' is 0, not a finite number above 0");
   expect_bad_input(simulate({"-a", "scheme=ulysses", "-a", "heads=8"}, "h100x8_ib400"),
                    "no cell can be simulated: 16 ranks share the heads");
+  expect_bad_input(simulate({}, "records.jsonl"), "it is one of h100x8_ib400, ");
+  expect_bad_input(simulate({}, "records.jsonl"), ", or a page, FILE.toml");
+  expect_bad_input(simulate({"-a", "dtype=float32"}, "h100x8_ib400"),
+                   "no cell can be simulated: slice has no float32, only bfloat16, float16");
+  expect_bad_input(simulate({"-a", "dim=257"}, "h100x8_ib400"), "slice has no head dimension 257");
+  expect_bad_input(simulate({"-a", "transport=mpi"}, "h100x8_ib400"),
+                   "the transport mpi does not carry messages between GPUs: there it is nccl");
   expect_bad_input(simulate({"-a", "kernel=cudnn"}, "h100x8_ib400"),
                    "those of cudnn come from its records on one GPU, by --rates FILE (simulate)");
   expect_bad_input(simulate({"--trace", "t.json", "-a", "scheme=all"}, "h100x8_ib400"),

@@ -1,14 +1,21 @@
 #include "bench/launch/rank_machine.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <optional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "bench/data_directory.h"
 #include "core/cuda/cuda_device.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/input_file.h"
+#include "core/nearest.h"
 #include "core/parse.h"
 #include "core/process.h"
 #include "core/thread_pool.h"
@@ -97,20 +104,29 @@ constexpr LaunchVariables kLaunchers[] = {
 
 constexpr int kMaxSlots = 1 << 16;  ///< of a host, and of all
 
+/// What mpirun reads of a host beside its slots.
+constexpr const char* kOtherWords[] = {"max_slots", "max-slots", "port", "user", "username"};
+
 int slots_of_line(std::istringstream& words, const std::string& path, int line) {
+  std::optional<int> found;
   for (std::string word; words >> word;) {
-    if (!word.starts_with("slots=")) continue;
     try {
+      const std::string key = word.substr(0, word.find('='));
+      if (word != key && std::ranges::find(kOtherWords, key) != std::end(kOtherWords)) continue;
+      if (!word.starts_with("slots=")) {
+        throw_input_error("'{}' is not slots=COUNT{}", word,
+                          suggestion(key, std::vector<std::string>{"slots"}));
+      }
       const std::int64_t slots = parse_count("slots", word.substr(6));
       if (slots < 1 || slots > kMaxSlots) {
         throw_input_error("slots {}: at least 1, at most {}", slots, kMaxSlots);
       }
-      return static_cast<int>(slots);
+      found = static_cast<int>(slots);
     } catch (const InputError& error) {
       throw_input_error("{}:{}: {}", path, line, error.what());
     }
   }
-  return 1;
+  return found.value_or(1);
 }
 
 }  // namespace
@@ -138,7 +154,15 @@ void for_each_host(const std::string& path, const Visit& visit) {
     ++number;
     std::istringstream words(line.substr(0, line.find('#')));
     std::string host;
-    if (words >> host) visit(host, words, number);
+    if (!(words >> host)) continue;
+    constexpr auto is_of_names = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+             std::strchr(".-_:@[]", c) != nullptr;
+    };
+    if (!std::ranges::all_of(host, is_of_names)) {
+      throw_input_error("{}:{}: '{}' is no host name", path, number, host.substr(0, 60));
+    }
+    visit(host, words, number);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "bench/launch/rank_machine.h"
 #include "bench/python_host.h"
 #include "bench/run/protocol.h"
+#include "bench/suite/scheme_axes.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -25,10 +26,6 @@ bool too_many_ranks(const Case& c, const RankPlaces& places) {
   const int max_ranks = c.device == "cpu" ? places.max_cpu : places.max_cuda;
   const bool limited = c.device != "cpu" || places.max_cpu > 0;
   return limited && *c.ranks > max_ranks;
-}
-
-bool wrong_transport(const Case& c) {
-  return (c.device == "cpu") != (c.transport == "mpi");
 }
 
 bool factor_does_not_divide(const Case& c) {
@@ -71,10 +68,8 @@ void refuse_impossible(std::span<const Case> cases, const RankPlaces& places) {
                       *first.ranks == 1 ? "needs" : "need",
                       first.device == "cpu" ? "a place each" : "a GPU each", places.limit);
   }
-  if (std::ranges::all_of(cases, wrong_transport)) {
-    throw_input_error("the transport {} does not carry messages between {}: {}", *first.transport,
-                      first.device == "cpu" ? "CPUs" : "GPUs",
-                      first.device == "cpu" ? "there it is mpi" : "there it is nccl or peer");
+  if (std::ranges::none_of(cases, [](const Case& c) { return check_transport(c).ok(); })) {
+    throw InputError(check_transport(first).reason);
   }
   if (std::ranges::all_of(cases, factor_does_not_divide)) {
     throw_input_error("the factor {} does not divide {} ranks", *first.factor, *first.ranks);

@@ -1,5 +1,7 @@
 #include "bench/suite/scheme_axes.h"
 
+#include <fmt/format.h>
+
 #include "parallel/schemes/scheme.h"
 
 namespace longca {
@@ -30,6 +32,14 @@ std::vector<std::string> shard_names() {
 
 std::vector<std::string> transport_names() {
   return {"mpi", "nccl", "peer"};
+}
+
+Support check_transport(const Case& c) {
+  const bool on_cpus = c.device == "cpu";
+  if (on_cpus == (c.transport == "mpi")) return {};
+  return Support::unsupported(
+      fmt::format("the transport {} does not carry messages between {}", c.transport.value_or(""),
+                  on_cpus ? "CPUs: there it is mpi" : "GPUs: there it is nccl or peer"));
 }
 
 void fill_in_scheme(Case& c, int ranks_per_node) {

@@ -24,6 +24,9 @@ std::vector<std::string> shard_names();
 /// All values of the axis `transport`.
 std::vector<std::string> transport_names();
 
+/// Whether the case's transport carries messages between devices of its kind.
+Support check_transport(const Case& c);
+
 /// Writes out what a case leaves to its scheme: the kind of sharding (published if there is none),
 /// the factor (removed where the scheme has none, else its choice for such nodes) and the device's
 /// transport (mpi, or peer between GPUs). Throws InputError for an unknown scheme.

@@ -167,6 +167,13 @@ TEST(Hostfile, CountsSlots) {
   EXPECT_EQ(slots.of_first_host, 8);
   write_file(file, "# nobody\n");
   expect_input_error([&] { hostfile_slots(file); }, "names no host");
+  write_file(file, "node1 slots=2\nnode2 slts=2\n");
+  expect_input_error([&] { hostfile_slots(file); },
+                     ":2: 'slts=2' is not slots=COUNT (did you mean 'slots'?)");
+  write_file(file, "node1 max_slots\n");
+  expect_input_error([&] { hostfile_slots(file); }, ":1: 'max_slots' is not slots=COUNT");
+  write_file(file, "{\"schema\": 1}\n");
+  expect_input_error([&] { hostfile_slots(file); }, ":1: '{\"schema\":' is no host name");
   write_file(file, "node1 slots=many\n");
   expect_input_error([&] { hostfile_slots(file); }, "hosts:1: slots 'many'");
   for (const char* count : {"-1", "0", "65537", "1024M"}) {
