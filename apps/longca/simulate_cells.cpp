@@ -319,7 +319,7 @@ Case simulated_case(Case c, const simulate::Cluster& cluster) {
   set_simulated_mode(c);
   c.platform = cluster.name;
   const bool leaves_node = c.ranks.value() > cluster.platform.node.gpus;
-  if (leaves_node && cluster.platform.kind == "cuda") c.transport = "nccl";
+  if (leaves_node && c.transport == "peer") c.transport = "nccl";
   return c;
 }
 
@@ -331,9 +331,9 @@ Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRa
                     "GPU, by --rates FILE (simulate) or --records FILE (advise)",
                     kernels_of_page(cluster.platform), c.kernel)};
   }
-  if (const Status transport{check_transport(c)}; !transport.ok()) return transport;
+  if (Status transport{check_transport(c)}; !transport.ok()) return transport;
   const GeneratedMask mask = case_mask(c);
-  if (const Status kernel = kernel_supports(c, mask.mask); !kernel.ok()) return kernel;
+  if (Status kernel = kernel_supports(c, mask.mask); !kernel.ok()) return kernel;
   return find_scheme(*c.scheme).supports(problem_of(c, mask, cluster));
 }
 

@@ -155,7 +155,7 @@ void for_each_host(const std::string& path, const Visit& visit) {
     std::istringstream words(line.substr(0, line.find('#')));
     std::string host;
     if (!(words >> host)) continue;
-    constexpr auto is_of_names = [](char c) {
+    const auto is_of_names = [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
              std::strchr(".-_:@[]", c) != nullptr;
     };
