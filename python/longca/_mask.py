@@ -298,7 +298,7 @@ class Mask:
 
     @property
     def slices(self):
-        """[(q_begin, q_end, k_begin, k_end, type), …], without what blocks leave out"""
+        """[(q_begin, q_end, k_begin, k_end, type), …]; of block-sparse masks without their blocks"""
         count = lib.longca_mask_slices(self._core.pointer, None, 0)
         array = (Slice * count)()
         lib.longca_mask_slices(self._core.pointer, array, count)

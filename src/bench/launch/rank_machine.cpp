@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/data_directory.h"
@@ -157,7 +157,7 @@ void for_each_host(const std::string& path, const Visit& visit) {
     if (!(words >> host)) continue;
     const auto is_of_names = [](char c) {
       return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-             std::strchr(".-_:@[]", c) != nullptr;
+             std::string_view(".-_:@[]").find(c) != std::string_view::npos;
     };
     if (!std::ranges::all_of(host, is_of_names)) {
       throw_input_error("{}:{}: '{}' is no host name", path, number, host.substr(0, 60));
