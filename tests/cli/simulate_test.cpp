@@ -251,7 +251,7 @@ TEST(Simulate, BadInputIsOneSentence) {
   expect_bad_input(simulate({}, "records.jsonl"), "it is one of h100x8_ib400, ");
   expect_bad_input(simulate({}, "records.jsonl"), ", or a page, FILE.toml");
   expect_bad_input(simulate({"-a", "dtype=float32"}, "h100x8_ib400"),
-                   "no cell can be simulated: slice has no float32, only bfloat16, float16");
+                   "no cell can be simulated: slice has no float32, only bfloat16");
   expect_bad_input(simulate({"-a", "dim=257"}, "h100x8_ib400"), "slice has no head dimension 257");
   expect_bad_input(simulate({"-a", "transport=mpi"}, "h100x8_ib400"),
                    "the transport mpi does not carry messages between GPUs: there it is nccl");
