@@ -162,7 +162,7 @@ def test_rows_without_keys_are_zero_and_give_no_gradient():
 
 @pytest.mark.parametrize("options", [{}, {"softcap": 5.0}, {"sink": torch.zeros(1)}])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_row_of_nan_looks_like_none_without_keys(dtype, options):
+def test_a_row_of_nan_is_not_one_without_keys(dtype, options):
     mask = longca.Mask("causal", 200)
     q, k, v = (torch.randn(200, 1, 16).to(dtype) for _ in range(3))
     nan_q = q.clone()
