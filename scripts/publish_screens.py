@@ -28,9 +28,12 @@ def beside_dense(report):
     return "\n".join(f"{title}:\n\n{text.strip()}\n" for title, text in parts)
 
 
-def answer(screen):
-    """The ranked choices of `longca advise`, without the list of files that they rest on."""
-    return f"```\n{screen.split(chr(10) + 'from the records in' + chr(10))[0].strip()}\n```\n"
+def answer(screen, paragraphs=None):
+    """The ranked choices of `longca advise`, without the list of files that they rest on, or the first paragraphs of it."""
+    text = screen.split(chr(10) + 'from the records in' + chr(10))[0].strip()
+    if paragraphs is not None:
+        text = "\n\n".join(text.split("\n\n")[: int(paragraphs)])
+    return f"```\n{text}\n```\n"
 
 
 # Of what `longca report` prints.

@@ -556,4 +556,4 @@ COMPARISONS = {"simulated": simulated, "simulated_by": simulated_by}
 # Of the rows that a benchmark of benchmarks/python wrote.
 BENCHMARKS = {"training_loop": training_loop}
 OPTIONS = {"rows", "columns", "count", "kernels", "passes", "axis", "of", "beside", "figures", "metric", "left_out", "by",
-           "sustained", "to", "commands"}
+           "sustained", "to", "commands", "paragraphs"}

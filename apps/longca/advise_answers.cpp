@@ -90,8 +90,10 @@ std::vector<advise::Advice> answer_problems(const AxisValues& given, advise::Adv
     }
     answers.push_back(advise_over_ranks(advisors.evidence, asked.problem, variants, options));
     advise::Advice& advice = answers.back();
-    if (advice.choices.empty() && advice.excluded.empty()) {
-      advisors.simulator.add_choices(asked.cells, options, advice);
+    const std::size_t measured = advice.choices.size();
+    advisors.simulator.add_choices(asked.cells, options, advice);
+    if (advice.choices.size() > measured) {
+      advice.find_out = advise::command_over_ranks(asked.problem, variants, options);
     }
   }
   return answers;

@@ -18,7 +18,7 @@
 
 namespace longca {
 
-/// Answers over ranks where nothing was measured.
+/// Answers over ranks with kernels and schemes that nobody measured there.
 class Simulator {
  public:
   /// `asked`: the cluster of --platform, if it names one. `sources` and `card` outlive it.

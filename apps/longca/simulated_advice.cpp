@@ -33,6 +33,16 @@ void exclude(const Case& c, const std::string& reason, advise::Advice& advice) {
   if (std::ranges::none_of(advice.excluded, same)) advice.excluded.push_back({name, reason});
 }
 
+/// The kernels with their schemes of which the answer knows something.
+std::set<std::string> names_of(const advise::Advice& advice) {
+  std::set<std::string> names;
+  for (const advise::Choice& choice : advice.choices) {
+    names.insert(advise::name_over_ranks(choice.c));
+  }
+  for (const advise::Refusal& excluded : advice.excluded) names.insert(excluded.kernel);
+  return names;
+}
+
 }  // namespace
 
 std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::int64_t ranks) {
@@ -52,14 +62,17 @@ void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates
                            const std::set<std::string>& files, std::span<const Case> cells,
                            const advise::AdviceOptions& options, advise::Advice& advice) {
   if (options.objective == advise::Objective::memory) {
-    advice.unknown = {{"every scheme", "memory is measured, not simulated, and no record has it"}};
+    if (!advice.unknown.empty()) {
+      advice.unknown = {{"every scheme", "memory is measured, not simulated, and no record has it"}};
+    }
     return;
   }
+  const std::set<std::string> recorded = names_of(advice);
   std::set<std::string> seen;
   for (Case c : cells) {
     if (options.kernels.empty()) c.kernel = "slice";
     c = simulated_case(std::move(c), cluster);
-    if (!seen.insert(c.key()).second) continue;
+    if (recorded.contains(advise::name_over_ranks(c)) || !seen.insert(c.key()).second) continue;
     std::string why = advise::why_not_needed(c, options);
     auto choice = why.empty() ? simulated_choice(c, cluster, rates, why) : std::nullopt;
     if (!choice) {

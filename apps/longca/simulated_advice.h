@@ -16,10 +16,11 @@ namespace longca {
 /// has.
 std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::int64_t ranks);
 
-/// Gives an answer over ranks without choices those that `cells` have when they are simulated on
-/// the cluster, with the interval of its `error`: kernel slice, unless kernels were asked for. What
-/// has no simulation is excluded, with the reason; memory is not simulated, so that by
-/// Objective::memory nothing is known. `rates` rest on the records of `files`.
+/// Adds to an answer over ranks the choices that `cells` are when they are simulated on the
+/// cluster, with the interval of its `error`: those of kernel slice, unless kernels were asked for.
+/// Of a kernel with a scheme about which records say something, that counts instead. What has no
+/// simulation is excluded, with the reason; memory is not simulated, so that by Objective::memory
+/// nothing is added. `rates` rest on the records of `files`.
 void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates& rates,
                            const std::set<std::string>& files, std::span<const Case> cells,
                            const advise::AdviceOptions& options, advise::Advice& advice);

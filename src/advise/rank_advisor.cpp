@@ -43,10 +43,9 @@ bool is_of_problem(const Case& c, const Case& problem, const std::string& proble
 /// if all are considered.
 std::string options_of(std::span<const Case> allowed, const AdviceOptions& asked,
                        DeviceKind device) {
-  std::set<std::string> kernels(asked.kernels.begin(), asked.kernels.end());
+  const std::set<std::string> kernels(asked.kernels.begin(), asked.kernels.end());
   std::set<std::string> schemes;
   for (const Case& c : allowed) {
-    kernels.insert(c.kernel);
     if (c.scheme) schemes.insert(*c.scheme);
   }
   std::string options;
@@ -111,14 +110,19 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
   }
   rank_choices(advice.choices, options.objective);
   if (advice.choices.empty()) {
-    Record record;
-    record.c = problem;
     advice.unknown.push_back({"every scheme", "no record over so many ranks of this problem"});
-    advice.find_out = "longca cp" + repeat_command(record).problem +
-                      " -a pass=" + std::string(longca::to_string(problem.pass)) +
-                      options_of(allowed, options, problem.problem().device);
+    advice.find_out = command_over_ranks(problem, allowed, options);
   }
   return advice;
+}
+
+std::string command_over_ranks(const Case& problem, std::span<const Case> allowed,
+                               const AdviceOptions& options) {
+  Record record;
+  record.c = problem;
+  return "longca cp" + repeat_command(record).problem +
+         " -a pass=" + std::string(longca::to_string(problem.pass)) +
+         options_of(allowed, options, problem.problem().device);
 }
 
 }  // namespace longca::advise

@@ -18,4 +18,8 @@ std::string name_over_ranks(const Case& c);
 Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
                          std::span<const Case> allowed, const AdviceOptions& options);
 
+/// The command that would measure the problem with the kernels and the schemes that were asked for.
+std::string command_over_ranks(const Case& problem, std::span<const Case> allowed,
+                               const AdviceOptions& options);
+
 }  // namespace longca::advise

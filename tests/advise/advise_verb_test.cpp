@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "bench/record/record.h"
 #include "bench/record/record_writer.h"
+#include "bench/suite/axes.h"
 #include "planted.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
@@ -182,6 +185,48 @@ TEST_F(AdviseVerb, OverRanksThatNobodyMeasuredItSimulates) {
   }
   EXPECT_THAT(advise_from(with({"--objective", "memory"})).out, HasSubstr("not simulated"));
   EXPECT_THAT(advise_from(with({"-a", "kernel=cudnn"})).out, HasSubstr("--rates FILE"));
+}
+
+/// The one measured kernel must not hide others, nor a measured scheme be simulated as well.
+TEST_F(AdviseVerb, BesideWhatIsMeasuredOverRanksItSimulatesTheRest) {
+  const std::string ranks = (folder_ / "ranks.jsonl").string();
+  RecordWriter writer(ranks, RecordWriter::Mode::replace);
+  for (const auto& [kernel, mask] : {std::pair{"cudnn", "causal"}, std::pair{"slice", "full"}}) {
+    Case c = advise::testing::case_of(kernel, mask, 8192);
+    c.scheme = "ring_p2p";
+    c.ranks = 2;
+    writer.append(advise::testing::record_of(canonical(c), 50));
+  }
+  const auto answer = [&](const std::string& mask, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"advise", "--records", ranks, "--platform", "h200", "--pass",
+                                       "forward", "-a", "mask=" + mask, "-a", "tokens=8K", "-a",
+                                       "ranks=2", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto result = run_longca(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::map<std::string, std::set<std::string>> bases;
+    const auto json = nlohmann::json::parse(result.out);
+    for (const auto& choice : json.at("choices")) {
+      bases[choice.at("kernel").get<std::string>() + " " + choice.at("scheme").get<std::string>()]
+          .insert(choice.at("basis").get<std::string>());
+    }
+    EXPECT_FALSE(json.at("find_out").empty()) << mask;
+    return bases;
+  };
+  const std::set<std::string> measured{"measured"};
+  const std::set<std::string> simulated{"simulated"};
+  for (const auto& more : {std::vector<std::string>{}, {"-a", "kernel=cudnn,slice"}}) {
+    auto bases = answer("causal", more);
+    EXPECT_EQ(bases["cudnn ring_p2p"], measured);
+    EXPECT_EQ(bases["slice ring_p2p"], simulated);
+    EXPECT_EQ(bases["slice magi"], simulated);
+  }
+  auto of_slice = answer("causal", {"-a", "kernel=slice"});
+  EXPECT_EQ(of_slice["slice magi"], simulated) << "though records of cudnn are there";
+  EXPECT_FALSE(of_slice.contains("cudnn ring_p2p"));
+  auto full = answer("full", {});
+  EXPECT_EQ(full["slice ring_p2p"], measured) << "not simulated as well";
+  EXPECT_EQ(full["slice magi"], simulated);
 }
 
 TEST_F(AdviseVerb, APageOfOneNodeMayBeNamed) {
