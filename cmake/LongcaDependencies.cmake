@@ -66,7 +66,7 @@ if(LONGCA_CUDA)
     endif()
     set(CMAKE_CUDA_STANDARD 20)
     set(CMAKE_CUDA_EXTENSIONS OFF)
-    find_package(CUDAToolkit 12.4 REQUIRED)
+    find_package(CUDAToolkit ${LONGCA_NVCC_LEAST} REQUIRED)
     set(LONGCA_WITH_CUDA ON)
     set(LONGCA_CUDA_RUNTIME CUDA::cudart_static)
     # The toolkit's libraries are loaded when a kernel first needs them; this is where they are.

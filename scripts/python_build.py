@@ -7,7 +7,6 @@ machine without one; -C cmake.define.LONGCA_CUDA=OFF for none.
 import importlib.util
 import os
 import pathlib
-import shutil
 import subprocess
 
 from scikit_build_core import build as _build
@@ -21,9 +20,9 @@ def _needs_compiler(settings):
     define = {key.split(".")[-1]: value for key, value in (settings or {}).items() if "cmake.define." in key}
     if str(define.get("LONGCA_CUDA", "ON")).upper() in ("OFF", "0", "FALSE", "NO"):
         return False
-    if define.get(_ARCHITECTURES) or os.environ.get(_ARCHITECTURES):
-        return shutil.which(os.environ.get("CUDACXX") or "nvcc") is None
-    return subprocess.run([_SCRIPTS / "needs_cuda_compiler"], check=False).returncode == 0
+    asked = define.get(_ARCHITECTURES) or os.environ.get(_ARCHITECTURES)
+    options = ["--for-any-gpu"] if asked else []
+    return subprocess.run([_SCRIPTS / "needs_cuda_compiler", *options], check=False).returncode == 0
 
 
 def _compiler_packages():

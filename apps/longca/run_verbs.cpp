@@ -452,6 +452,7 @@ fs::path RecordArguments::output_path(const Suite& chosen) const {
   std::string own;
   for (const std::string& axis : axes) own += axis + '\n';
   for (const std::string& plugin : plugins) own += fs::path(plugin).filename().string() + '\n';
+  own += cells_from;
   if (!own.empty()) {
     const auto size = static_cast<std::int64_t>(own.size());
     const auto hash = Device::get(DeviceKind::cpu).hash(0, own.data(), size);

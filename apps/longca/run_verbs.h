@@ -74,13 +74,14 @@ struct RecordArguments : RunArguments {
   bool strict = false;
   bool require_ok = false;
   bool in_process = false;  ///< cells are computed in this process, and have no --resume
+  std::string cells_from;   ///< the record file whose cells these are, if no suite's
   std::int64_t rounds = 1;
 
   /// Adds SUITE, the options of RunArguments, --rounds, --time-limit, --out, --resume, --across,
   /// --force, --dry-run, --strict, --require-ok. Outlives the parsing.
   void add_options(CLI::App& verb);
-  /// --out, or results/SUITE.jsonl; a run whose axes or plug-ins are not the suite's own has a file
-  /// of its own, results/SUITE-HASH.jsonl. Makes the folder.
+  /// --out, or results/SUITE.jsonl; a run whose axes, plug-ins or cells are not the suite's own
+  /// has a file of its own, results/SUITE-HASH.jsonl. Makes the folder.
   std::filesystem::path output_path(const Suite& chosen) const;
   /// --rounds. Throws InputError for a number that no run can have.
   int round_count() const;

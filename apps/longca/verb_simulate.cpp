@@ -261,7 +261,10 @@ void add_simulate(CLI::App& app) {
   verb->add_flag("--explain", arguments->explain, "what the end of each cell waits for");
   verb->get_help_ptr()->group("");
   verb->footer("Example: longca simulate --platform h100x8_ib400 -a kernel=slice -a mask=causal");
-  verb->callback([arguments] { simulate_suite(*arguments); });
+  verb->callback([arguments] {
+    if (arguments->takes_measured_cells()) arguments->cells_from = arguments->against;
+    simulate_suite(*arguments);
+  });
 }
 
 }  // namespace longca

@@ -86,13 +86,8 @@ void take_share_of_host(RankControl& control, int local_rank) {
 int ranks_per_node(MpiWorld& world) {
   const char* wanted = std::getenv("LONGCA_RANKS_PER_NODE");
   const std::string text = world.control().broadcast(wanted == nullptr ? std::string() : wanted);
-  if (text.empty()) return static_cast<int>(world.control().broadcast(world.local_size()));
-  const std::int64_t ranks = parse_count("LONGCA_RANKS_PER_NODE", text);
-  if (ranks < 1 || ranks > world.control().size()) {
-    throw_input_error("LONGCA_RANKS_PER_NODE is {}; it must be 1 to {}, the number of ranks", ranks,
-                      world.control().size());
-  }
-  return static_cast<int>(ranks);
+  const auto asked = asked_ranks_per_node(text);
+  return asked.value_or(static_cast<int>(world.control().broadcast(world.local_size())));
 }
 
 std::string own_commit() {

@@ -96,6 +96,29 @@ TEST(Cp, ExplainsPlansWithoutMpi) {
   EXPECT_THAT(none.out, HasSubstr("unsupported: "));
 }
 
+/// The plans on the screen, and the factors, are those that the ranks will have.
+TEST(Cp, PlansForTheNodesThatTheRanksWillSee) {
+  const auto shown = [](const Arguments& arguments, const std::string& ranks_per_node) {
+    const auto result = run_longca(
+        arguments,
+        {.environment = {{"LONGCA_RANKS_PER_NODE", ranks_per_node}, {"CUDA_VISIBLE_DEVICES", ""}}});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const Arguments plan = cp({"--explain", "-a", "scheme=magi", "-a", "shard=best", "-a",
+                             "mask=causal", "-a", "pass=forward", "-a", "ranks=4"});
+  EXPECT_THAT(shown(plan, ""), Not(HasSubstr("nodes of")));
+  EXPECT_THAT(shown(plan, "2"), HasSubstr("keys cross into nodes of 2 ranks once"));
+  const Arguments cells{"cp", "--dry-run",   "-a", "scheme=usp",   "-a", "heads=16:16",
+                        "-a", "mask=causal", "-a", "pass=forward", "-a", "ranks=16",
+                        "-a", "device=cpu",  "-a", "tokens=1K"};
+  EXPECT_THAT(shown(cells, ""), HasSubstr("factor=16")) << "one host is one node";
+  EXPECT_THAT(shown(cells, "4"), HasSubstr("factor=4 "));
+  const auto none = run_longca(plan, {.environment = {{"LONGCA_RANKS_PER_NODE", "0"}}});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_THAT(none.err, HasSubstr("LONGCA_RANKS_PER_NODE is 0: at least 1, at most 65536"));
+}
+
 TEST(Cp, ExplainsNoMoreThanAnybodyReads) {
   expect_refused(
       cp({"--explain", "-a", "scheme=ring_p2p", "-a", "shard=contiguous", "-a", "mask=causal", "-a",

@@ -245,12 +245,11 @@ TEST(RankProcess, WithoutItsPlugInIsRefused) {
   EXPECT_EQ(WEXITSTATUS(launch.wait()), kRankRefused) << launch.output();
 }
 
-TEST(RankProcess, WithNodesLargerThanAllRanksIsRefused) {
-  setenv("LONGCA_RANKS_PER_NODE", "3", 1);
+TEST(RankProcess, WithNodesOfNoRanksIsRefused) {
+  setenv("LONGCA_RANKS_PER_NODE", "0", 1);
   Launch launch(2, {{}});
   unsetenv("LONGCA_RANKS_PER_NODE");
-  EXPECT_EQ(launch.next("refused"),
-            "LONGCA_RANKS_PER_NODE is 3; it must be 1 to 2, the number of ranks");
+  EXPECT_EQ(launch.next("refused"), "LONGCA_RANKS_PER_NODE is 0: at least 1, at most 65536");
   EXPECT_EQ(WEXITSTATUS(launch.wait()), kRankRefused) << launch.output();
 }
 

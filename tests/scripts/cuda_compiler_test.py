@@ -49,9 +49,9 @@ case "$*" in
   *compute_cap*) {each.format(*[capability] * count) or ":"} ;;
 esac""")
 
-    def has_nvcc(self):
-        self.executable(self.tools / "nvcc", "exit 0")
-        del self.environment["CUDACXX"]
+    def has_nvcc(self, release=""):
+        self.executable(self.tools / "nvcc", f"echo 'Cuda compilation tools, release {release}, V{release}.1'")
+        self.environment.pop("CUDACXX", None)
 
     def needs(self):
         """Whether the compiler is needed, and what is said."""
@@ -76,6 +76,15 @@ class Needs(Machine):
         self.has_gpus(1)
         self.has_nvcc()
         self.assertEqual(self.needs(), (False, ""))
+
+    def test_the_compiler_where_the_nvcc_is_too_old(self):
+        self.has_gpus(1)
+        for release, needed in (("11.8", True), ("12.3", True), ("12.4", False), ("13.0", False), ("", False)):
+            self.has_nvcc(release)
+            self.assertEqual(self.needs(), (needed, ""), release)
+        self.has_nvcc("11.8")
+        self.environment["CUDACXX"] = str(self.tools / "nvcc")
+        self.assertEqual(self.needs(), (False, ""), "what the user names is used, or refused by the build")
 
     def test_an_old_driver_is_named(self):
         self.has_gpus(1, driver="575.57.08")
@@ -137,6 +146,8 @@ class PythonBuild(Machine):
         self.assertEqual(self.required(LONGCA_CUDA_ARCHITECTURES="all"), self.compiler)
         self.assertEqual(self.required(LONGCA_CUDA_ARCHITECTURES="all", LONGCA_CUDA="OFF"), set())
         self.environment["LONGCA_CUDA_ARCHITECTURES"] = "90a-real"
+        self.assertEqual(self.required(), self.compiler)
+        self.has_nvcc("12.0")
         self.assertEqual(self.required(), self.compiler)
         self.has_nvcc()
         self.assertEqual(self.required(), set())

@@ -131,6 +131,20 @@ int slots_of_line(std::istringstream& words, const std::string& path, int line) 
 
 }  // namespace
 
+std::optional<int> asked_ranks_per_node() {
+  const char* text = std::getenv("LONGCA_RANKS_PER_NODE");
+  return asked_ranks_per_node(text == nullptr ? std::string() : text);
+}
+
+std::optional<int> asked_ranks_per_node(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  const std::int64_t ranks = parse_count("LONGCA_RANKS_PER_NODE", text);
+  if (ranks < 1 || ranks > kMaxSlots) {
+    throw_input_error("LONGCA_RANKS_PER_NODE is {}: at least 1, at most {}", ranks, kMaxSlots);
+  }
+  return static_cast<int>(ranks);
+}
+
 std::optional<MpiLaunch> find_mpi_launch() {
   for (const LaunchVariables& names : kLaunchers) {
     const auto rank = number_in(names.rank);

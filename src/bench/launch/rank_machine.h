@@ -41,6 +41,12 @@ struct MpiLaunch {
 /// outside of a launch or in one of a single process.
 std::optional<MpiLaunch> find_mpi_launch();
 
+/// The ranks of a node that LONGCA_RANKS_PER_NODE has schemes see, in place of those of a host, to
+/// make plans of several nodes on one; at least 1. Throws InputError for what is no such number.
+std::optional<int> asked_ranks_per_node();
+/// The same of a text, as another rank has it; nothing if it is empty.
+std::optional<int> asked_ranks_per_node(const std::string& text);
+
 /// How many ranks a hostfile has slots for.
 struct HostSlots {
   int all = 0;

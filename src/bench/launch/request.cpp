@@ -28,6 +28,11 @@ bool too_many_ranks(const Case& c, const RankPlaces& places) {
   return limited && *c.ranks > max_ranks;
 }
 
+/// As schemes see it: that of the ranks themselves, unless another one is asked for.
+int ranks_of_node(int of_host) {
+  return asked_ranks_per_node().value_or(of_host);
+}
+
 bool factor_does_not_divide(const Case& c) {
   return c.factor && *c.ranks % *c.factor != 0;
 }
@@ -37,24 +42,31 @@ bool factor_does_not_divide(const Case& c) {
 RankPlaces places_of(const RankStart& start) {
   if (!start.hostfile.empty()) {
     const HostSlots slots = hostfile_slots(start.hostfile);
-    return {{slots.all, slots.all, slots.of_first_host},
+    return {{slots.all, slots.all, ranks_of_node(slots.of_first_host)},
             slots.all,
             slots.all,
             fmt::format("the hostfile has {} slots", slots.all),
             true};
   }
   const RankMachine& machine = rank_machine();
+  constexpr int kAny = 1 << 20;
   // srun's nodes are unknown here: srun reports itself what is missing.
   if (start.launcher == Launcher::srun) {
-    constexpr int kAny = 1 << 20;
-    return {{machine.cores, std::max(machine.gpus, 1)}, kAny, kAny, "", true};
+    return {{machine.cores, std::max(machine.gpus, 1), ranks_of_node(kRanksPerNode)},
+            kAny,
+            kAny,
+            "",
+            true};
   }
-  return {
-      {machine.cores, machine.gpus}, 0, machine.gpus, counted(machine.gpus, "GPU", "GPUs"), false};
+  return {{machine.cores, machine.gpus, ranks_of_node(kAny)},
+          0,
+          machine.gpus,
+          counted(machine.gpus, "GPU", "GPUs"),
+          false};
 }
 
 RankPlaces places_of(const MpiLaunch& launch) {
-  return {{launch.size, launch.size, launch.per_node},
+  return {{launch.size, launch.size, ranks_of_node(launch.per_node)},
           launch.size,
           launch.size,
           fmt::format("this launch has {} processes", launch.size),
