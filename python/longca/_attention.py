@@ -70,7 +70,7 @@ def _parameters(scale, softcap, deterministic):
         scale = 0.0
     else:
         given, scale = scale, _number(scale, "scale", "above 0 and finite, or None for 1/√dim")
-        if not (scale > 0 and math.isfinite(scale)):
+        if not 0 < scale < math.inf:  # which Dynamo takes of a number that changes, and math.isfinite it does not
             raise ValueError(f"scale = {given}: above 0 and finite, or None for 1/√dim")
     if not isinstance(deterministic, bool) and deterministic not in (0, 1):
         raise ValueError(f"deterministic = {deterministic!r}: True or False")
@@ -80,6 +80,10 @@ def _parameters(scale, softcap, deterministic):
 def _check_tensor(x, name):
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} is a {type(x).__name__}: a torch.Tensor is meant")
+    if x.layout is not torch.strided or x.is_nested:
+        layout = "nested" if x.is_nested else str(x.layout)
+        raise NotImplementedError(f"{name} is {layout}: a dense tensor is meant, of documents one behind the other with "
+                                  "Mask.from_cu_seqlens")
 
 
 def _autocast(q, k, v):
@@ -305,6 +309,8 @@ class _Differentiable(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dout, _):
+        if dout is None:  # what is behind o has no gradient
+            return (None,) * 9
         gradients = _Once.apply if torch.is_grad_enabled() else _attention_backward
         dq, dk, dv, dsink = gradients(dout, *ctx.saved_tensors, *ctx.parameters)
         return None, dq, dk, dv, dsink if ctx.needs_input_grad[4] else None, None, None, None, None
@@ -331,7 +337,8 @@ def _autograd(keys, *arguments):
     if forward_ad._current_level >= 0:
         _refuse_tangents(arguments[:4])
     keys &= torch._C._after_autograd_keyset
-    if arguments[-1]:
+    # Inside torch.func.vmap the caller sees tensors that need no gradient, and here they do.
+    if arguments[-1] or torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in arguments[:4]):
         return _Differentiable.apply(keys, *arguments[:-1])
     with torch._C._AutoDispatchBelowAutograd():
         return _attention.redispatch(keys, *arguments)

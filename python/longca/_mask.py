@@ -1,7 +1,7 @@
 """Masks: which queries may see which keys."""
 
 import ctypes
-import itertools
+import hashlib
 import numbers
 import os
 import struct
@@ -9,6 +9,8 @@ import threading
 import weakref
 
 import torch
+from torch._subclasses import FakeTensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ._library import Blocks, MaskOptions, Slice, check, head_counts, lib, made, text, whole
 
@@ -34,7 +36,6 @@ def _window_ends(window):
 class Core:
     """A mask of the library. Masks that are equal share one, and with it their plans."""
 
-    _next_id = itertools.count(1)
     _by_bytes = weakref.WeakValueDictionary()
     _by_id = weakref.WeakValueDictionary()
     _lock = threading.Lock()
@@ -42,7 +43,8 @@ class Core:
     def __init__(self, pointer, written):
         self.pointer = pointer
         self.bytes = written
-        self.id = next(self._next_id)
+        # Of the content: in a graph that another process loads, it stands for this mask or for none.
+        self.id = int.from_bytes(hashlib.blake2b(written, digest_size=8).digest(), "little", signed=True)
         self._release = weakref.finalize(self, lib.longca_mask_release, pointer)
 
     @classmethod
@@ -68,7 +70,8 @@ class Core:
         """The core that a handle (Mask._handle or a copy of it) stands for."""
         core = cls._by_id.get(handle.item())
         if core is None:
-            raise RuntimeError("the mask of this attention is no longer there: keep it until the backward pass")
+            raise RuntimeError("the mask of this attention is not there: keep it until the backward pass and, to run an "
+                               "exported graph, make the same mask first")
         return core
 
     def handle(self):
@@ -92,7 +95,14 @@ class _Buffer(bytearray):
 
 
 def _int64s(values, name):
-    """A contiguous int64 tensor on the CPU."""
+    """A contiguous int64 tensor on the CPU, with values, whatever mode PyTorch is in."""
+    if isinstance(values, FakeTensor):
+        raise ValueError(f"{name} is a FakeTensor, which has no values")
+    with _disable_current_modes():
+        return _real_int64s(values, name)
+
+
+def _real_int64s(values, name):
     if isinstance(values, torch.Tensor):
         tensor = values
     else:

@@ -1,5 +1,8 @@
 """longca.attention as an operator of PyTorch: compiled, traced, checkpointed, under autocast."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from conftest import TOKENS, make_inputs, make_mask
@@ -122,6 +125,100 @@ def test_under_torch_func(dim_v):
     assert torch.equal(mapped, torch.stack([longca.attention(x, k, v, mask) for x in pair]))
     with pytest.raises(RuntimeError, match="torch transforms|functorch transforms"):
         torch.func.grad(lambda x: block(x, k, v, mask))(q)
+
+
+def test_vmapped_calls_have_gradients():
+    mask = make_mask("causal_document")
+    q, k, v, _ = (x.detach() for x in make_inputs())
+    pair = torch.stack([q, q.flip(0)])
+    found = []
+    for mapped in (True, False):
+        inputs = [x.clone().requires_grad_() for x in (pair, k, v)]
+        if mapped:
+            o = torch.func.vmap(lambda x, k=inputs[1], v=inputs[2]: longca.attention(x, k, v, mask))(inputs[0])
+        else:
+            o = torch.stack([longca.attention(x, *inputs[1:], mask) for x in inputs[0]])
+        o.square().sum().backward()
+        found.append([x.grad for x in inputs])
+    for mine, wanted in zip(*found):
+        torch.testing.assert_close(mine, wanted, rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        assert not torch.func.vmap(lambda x: longca.attention(x, inputs[1], inputs[2], mask))(pair).requires_grad
+
+
+def test_what_has_no_gradient_behind_it_has_none():
+    class Nothing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, _):
+            return None
+
+    q, k, v, _ = (x.detach().requires_grad_() for x in make_inputs())
+    Nothing.apply(longca.attention(q, k, v, make_mask("causal_document"))).sum().backward()
+    assert q.grad is k.grad is v.grad is None
+
+
+# A process that makes 31 other masks of as many tokens, then the exported one if it is asked to, and runs the graph.
+LOAD = """
+import sys, torch, longca
+others = [longca.Mask.from_cu_seqlens([0, n, 64]) for n in range(20, 51)]
+mask = longca.Mask.from_cu_seqlens([0, 11, 64]) if sys.argv[2] == "made" else None
+inputs, wanted = torch.load(sys.argv[1] + ".inputs")
+print((torch.export.load(sys.argv[1]).module()(*inputs) - wanted).abs().max().item())
+"""
+
+
+def test_an_exported_graph_takes_its_own_mask_or_none(tmp_path):
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mask = longca.Mask.from_cu_seqlens([0, 11, 64])
+
+        def forward(self, q, k, v):
+            return longca.attention(q, k, v, self.mask)
+
+    inputs = tuple(torch.randn(64, 2, 16) for _ in range(3))
+    model = Attention()
+    file = str(tmp_path / "attention.pt2")
+    torch.export.save(torch.export.export(model, inputs), file)
+    torch.save((inputs, model(*inputs)), file + ".inputs")
+    run = [subprocess.run([sys.executable, "-c", LOAD, file, made], capture_output=True, text=True, check=False)
+           for made in ("made", "not made")]
+    assert run[0].returncode == 0 and float(run[0].stdout) == 0, run[0].stderr
+    assert run[1].returncode != 0
+    assert "to run an exported graph, make the same mask first" in run[1].stderr
+
+
+@pytest.mark.parametrize("layout", ["sparse", "nested", "jagged"])
+def test_other_layouts_are_named(layout):
+    q, k, v, _ = (x.detach() for x in make_inputs())
+    if layout == "sparse":
+        q = q.to_sparse()
+    else:
+        q = torch.nested.nested_tensor([q, q], layout=torch.strided if layout == "nested" else torch.jagged)
+    with pytest.raises(NotImplementedError, match="q is .*: a dense tensor is meant"):
+        longca.attention(q, k, v, make_mask("causal_document"))
+
+
+def test_a_scale_that_changes_breaks_no_graph():
+    torch._dynamo.reset()
+    mask = make_mask("causal_document")
+    q, k, v, _ = (x.detach() for x in make_inputs())
+    compiled = torch.compile(lambda scale: longca.attention(q, k, v, mask, scale=scale), backend="aot_eager",
+                             fullgraph=True)
+    for scale in (0.1, 0.2, 0.3):
+        assert torch.equal(compiled(scale), longca.attention(q, k, v, mask, scale=scale))
+
+
+def test_masks_are_made_in_any_mode():
+    with torch._subclasses.FakeTensorMode():
+        mask = longca.Mask("causal_document", 12, lengths=[5, 7])
+        with pytest.raises(ValueError, match="cu_seqlens is a FakeTensor"):
+            longca.Mask.from_cu_seqlens(torch.tensor([0, 5, 12]))
+    assert mask == longca.Mask("causal_document", 12, lengths=[5, 7])
 
 
 def test_forward_mode_derivatives_are_refused():

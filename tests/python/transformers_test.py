@@ -72,6 +72,92 @@ def test_documents_begin_where_positions_do_not_go_on():
     assert documents_of(torch.tensor([7, 8, 9])).tolist() == [0, 3]
 
 
+TINY = {"vocab_size": 60, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+LLAMA4 = {**TINY, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size_mlp": 64, "num_local_experts": 2,
+          "attention_chunk_size": 8}
+BERT = {**TINY, "cls_token_id": 1, "sep_token_id": 2, "local_attention": 8, "num_hidden_layers": 4}
+
+
+def both(configuration, model, options):
+    """The same model twice: with eager attention and with longca."""
+    register()
+    made = []
+    for implementation in ("eager", "longca"):
+        config = getattr(transformers, configuration)(**options)
+        config._attn_implementation = implementation
+        torch.manual_seed(0)
+        made.append(getattr(transformers, model)(config).eval())
+    made[1].load_state_dict(made[0].state_dict())
+    return made
+
+
+IDS = torch.randint(3, 58, (2, 40), generator=torch.Generator().manual_seed(2))
+
+
+@pytest.mark.parametrize(("configuration", "model", "options"), [
+    ("CLIPTextConfig", "CLIPTextModel", TINY),  # causal by an argument, while the module says that it is not
+    ("Llama4TextConfig", "Llama4ForCausalLM", LLAMA4),  # causal chunks in some layers
+    ("ModernBertConfig", "ModernBertModel", BERT),  # a window to both sides in some layers
+    ("BertConfig", "BertModel", TINY),
+    ("Gemma3TextConfig", "Gemma3ForCausalLM", {**TINY, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 8}),
+    ("MPNetConfig", "MPNetModel", TINY),  # attention of its own, without a mask
+])
+def test_masks_are_those_of_the_model(configuration, model, options):
+    eager, longca = both(configuration, model, options)
+    for mine, wanted in zip(longca(input_ids=IDS).values(), eager(input_ids=IDS).values()):
+        if isinstance(wanted, torch.Tensor):
+            torch.testing.assert_close(mine, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["Persimmon", "OPT"])
+def test_documents_of_models_that_tell_the_mask_alone_or_attention_alone(name):
+    options = {**TINY, "ffn_dim": 64, "word_embed_proj_dim": 64} if name == "OPT" else TINY
+    eager, longca = both(f"{name}Config", f"{name}ForCausalLM", options)
+    positions = torch.cat([torch.arange(15), torch.arange(25)])[None]
+    alone = [eager(input_ids=IDS[:1, part], position_ids=positions[:, part], use_cache=False).logits
+             for part in (slice(0, 15), slice(15, 40))]
+    got = longca(input_ids=IDS[:1], position_ids=positions, use_cache=False).logits
+    torch.testing.assert_close(got, torch.cat(alone, dim=1), rtol=1e-4, atol=1e-5)
+
+
+def test_documents_of_a_collator():
+    sdpa, model = models("llama")
+    inputs = packed()
+    wanted = sdpa(**inputs).logits
+    bounds = torch.tensor([0, *torch.tensor(LENGTHS).cumsum(0)], dtype=torch.int32)
+    attend = {"cu_seq_lens_q": bounds, "cu_seq_lens_k": bounds, "max_length_q": 40, "max_length_k": 40}
+    torch.testing.assert_close(model(**inputs, **attend).logits, wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="cu_seq_lens_q and cu_seq_lens_k differ"):
+        inputs["position_ids"] = torch.arange(sum(LENGTHS))[None]
+        model(**inputs, **{**attend, "cu_seq_lens_k": torch.tensor([0, sum(LENGTHS)])})
+
+
+@pytest.mark.parametrize(("configuration", "model", "options"), [
+    ("BloomConfig", "BloomForCausalLM", {**TINY, "n_layer": 2, "n_head": 4}),
+    ("XGLMConfig", "XGLMForCausalLM", {**TINY, "d_model": 64, "ffn_dim": 64, "num_layers": 2, "attention_heads": 4}),
+    ("CodeGenConfig", "CodeGenForCausalLM", {**TINY, "n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8}),
+])
+def test_models_with_attention_of_their_own_do_not_lose_their_mask(configuration, model, options):
+    _, longca = both(configuration, model, options)
+    with pytest.raises((AttributeError, NotImplementedError), match="computes attention itself"):
+        longca(input_ids=IDS, use_cache=False)
+
+
+def test_scores_with_a_bias_and_other_masks_are_refused():
+    _, t5 = both("UMT5Config", "UMT5EncoderModel",
+                 {"d_model": 64, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 60})
+    with pytest.raises(NotImplementedError, match="position_bias"):
+        t5(input_ids=IDS)
+    _, model = models("llama")
+    images = torch.full((1, 40), -1)
+    images[0, 3:9] = 0
+    with pytest.raises(NotImplementedError, match="not one of documents and windows"):
+        transformers.masking_utils.create_causal_mask(
+            config=model.config, inputs_embeds=torch.zeros(1, 40, 64), attention_mask=None, past_key_values=None,
+            block_sequence_ids=images)
+
+
 def test_what_longca_cannot_do_is_refused():
     _, model = models("llama")
     inputs = packed()

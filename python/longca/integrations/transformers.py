@@ -3,15 +3,18 @@
     longca.integrations.transformers.register()
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="longca")
 
-Packed position_ids (which begin again with each document) become causal documents; the window of a model that has one is
-applied, and so are sinks and caps of scores, on the CPU. What longca cannot do (padding, dropout, caches) is an error of
-one sentence.
+Packed position_ids (which begin again with each document), or the cu_seq_lens_q of a data collator, become documents;
+windows and chunks are those of the model, and so are sinks and caps of scores, on the CPU. What longca cannot do (padding,
+dropout, caches, scores with a bias, other masks) is an error of one sentence.
 """
 
 import torch
 
 from .._attention import attention
 from .._mask import Mask
+
+# What models hand over that changes the scores or the mask.
+_REFUSED = ("position_bias", "indices", "block_indices", "sinks")
 
 
 def register():
@@ -20,15 +23,44 @@ def register():
     from transformers.modeling_utils import AttentionInterface
 
     AttentionInterface.register("longca", attention_forward)
-    AttentionMaskInterface.register("longca", no_dense_mask)
+    AttentionMaskInterface.register("longca", visible_keys)
 
 
-def no_dense_mask(*_, attention_mask=None, use_vmap=False, **__):
-    """Masks come from position_ids, not from a tensor [batch, 1, queries, keys]; what they cannot say is refused."""
-    if attention_mask is not None and not attention_mask.all():
-        raise ValueError("attention_mask has padding: longca takes packed documents by position_ids instead")
-    if use_vmap:
-        raise NotImplementedError("the model has a mask function of its own: longca takes causal documents and windows")
+class Visible:
+    """Which keys each query sees, in place of a tensor [batch, 1, queries, keys]: documents, later keys or not, a window.
+
+    Models that compute attention themselves, and do not call longca, get an error from whatever they do with it.
+    """
+
+    def __init__(self, documents, causal, window):
+        self.documents = documents  # cu_seqlens of each sequence, on the CPU
+        self.causal = causal
+        self.window = window  # |query − key| at most; None: no limit
+        self.made = None
+
+    @property
+    def is_packed(self):
+        return any(len(bounds) > 2 for bounds in self.documents)
+
+    @torch._disable_dynamo
+    def masks(self):
+        """A Mask for each sequence, made once for all layers."""
+        if self.made is None:
+            self.made = masks_of(self.documents, self.causal, self.window)
+        return self.made
+
+    _OTHERS = ("this model computes attention itself, by a mask that is a tensor: longca is for models that call "
+               "Transformers' attention interface")
+
+    def __getattr__(self, name):
+        raise AttributeError(f"attention_mask.{name}: {self._OTHERS}")
+
+    def __getitem__(self, _):
+        raise NotImplementedError(self._OTHERS)
+
+    @classmethod
+    def __torch_function__(cls, *_, **__):
+        raise NotImplementedError(cls._OTHERS)
 
 
 def documents_of(position_ids):
@@ -38,27 +70,101 @@ def documents_of(position_ids):
     return torch.cat([starts.new_zeros(1), starts, starts.new_full((1,), positions.numel())])
 
 
+def masks_of(documents, causal, window):
+    return [Mask.from_cu_seqlens(bounds, causal=causal, window=window) for bounds in documents]
+
+
+@torch._disable_dynamo
+def visible_keys(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=None, attention_mask=None,
+                 local_size=None, allow_is_bidirectional_skip=False, use_vmap=False, device="cpu", **_):
+    """What Transformers calls for a mask. mask_function says of any query and key whether the one sees the other: it is
+    asked about neighbours, and then whether it is what longca has made of the answers."""
+    if attention_mask is not None and not attention_mask.all():
+        raise ValueError("attention_mask has padding: longca takes packed documents by position_ids instead")
+    if use_vmap:
+        raise NotImplementedError("the model has a mask function of its own: longca takes documents and windows")
+    q_length, kv_length = int(q_length), int(kv_length)
+    if q_length != kv_length or int(q_offset) != int(kv_offset):
+        return None if q_length == 1 or allow_is_bidirectional_skip else Visible([], True, None)
+    if allow_is_bidirectional_skip and (local_size is None or local_size >= kv_length):
+        return None  # as for other implementations
+    return _read(lambda b, q, k: mask_function(b, torch.zeros_like(b), q + q_offset, k + kv_offset), batch_size,
+                 q_length, local_size, device)
+
+
+def _read(function, batch, tokens, local_size, device):
+    sequence = torch.arange(batch, device=device)[:, None]
+    query = torch.arange(tokens, device=device).expand(batch, tokens)
+
+    def sees(query, key):
+        return function(sequence, query, key).expand(query.shape)
+
+    begins = ~sees(query[:, 1:], query[:, :-1])
+    causal = not sees(query[:, :-1], query[:, 1:]).any()
+    first = torch.zeros_like(query)
+    first[:, 1:] = torch.where(begins, query[:, 1:], 0)
+    first = first.cummax(1).values  # of each query's document
+    last = torch.full_like(query, tokens - 1)
+    last[:, :-1] = torch.where(begins, query[:, :-1], tokens - 1)
+    last = last.flip(1).cummin(1).values.flip(1)
+    window = None
+    if local_size is not None and local_size < tokens:
+        beyond = query - local_size
+        inside = beyond >= first
+        # Causal windows count the query's own key, others do not.
+        window = local_size - (0 if (sees(query, beyond.clamp(min=0)) & inside).any() else 1)
+
+    reach = tokens if window is None else window
+    right = torch.ones((), dtype=torch.bool, device=device)
+    for key in (first - 1, first, query - reach - 1, query - reach, query - 1, query + 1, query + reach,
+                query + reach + 1, last, last + 1, torch.zeros_like(query), torch.full_like(query, tokens - 1)):
+        key = key.clamp(0, tokens - 1)
+        wanted = (key >= first) & (key <= (query if causal else last)) & ((query - key).abs() <= reach)
+        right &= (sees(query, key) == wanted).all()
+    if not right:
+        raise NotImplementedError("the model's mask is not one of documents and windows: longca takes no other here")
+    starts = [row.nonzero().flatten() + 1 for row in begins.cpu()]
+    return Visible([torch.cat([row.new_zeros(1), row, row.new_full((1,), tokens)]) for row in starts], causal, window)
+
+
 def attention_forward(module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None,
-                      softcap=None, s_aux=None, position_ids=None, **_):
+                      softcap=None, s_aux=None, position_ids=None, is_causal=None, cu_seq_lens_q=None,
+                      cu_seq_lens_k=None, deterministic=None, **others):
     """What Transformers calls: tensors [batch, heads, tokens, dim]; returns ([batch, tokens, heads, dim], None)."""
-    if attention_mask is not None:
+    visible = attention_mask if isinstance(attention_mask, Visible) else None
+    if attention_mask is not None and visible is None:
         raise ValueError("attention_mask is a tensor: longca takes packed documents by position_ids instead")
-    if getattr(getattr(module, "config", None), "attention_chunk_size", None):
-        raise NotImplementedError("the model has chunked attention: longca takes causal documents and windows")
+    for name in _REFUSED:
+        if others.get(name) is not None:
+            raise NotImplementedError(f"the model's attention has {name}: longca has none")
     if dropout:
         raise NotImplementedError(f"dropout = {dropout}: longca has none")
-    tokens = query.shape[2]
+    batch, _, tokens, _ = query.shape
     if key.shape[2] != tokens:
-        raise NotImplementedError(f"{tokens} queries over {key.shape[2]} cached keys: longca is for training")
-    causal = getattr(module, "is_causal", True)
-    window = None if sliding_window is None else sliding_window - 1  # which counts the query's own key there
-    rows = torch.arange(tokens, device="cpu")[None] if position_ids is None else position_ids
-    masks = [Mask.from_cu_seqlens(documents_of(row), causal=causal, window=window) for row in rows]
-    options = {"scale": scaling, "sink": s_aux, "softcap": softcap or 0.0}
+        raise NotImplementedError(f"{tokens} queries over {key.shape[2]} keys: longca takes self-attention without a cache "
+                                  "here, as in training")
+    if visible is not None:
+        causal, window = visible.causal, visible.window
+    else:
+        causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
+        window = None if sliding_window is None else sliding_window - 1  # which counts the query's own key there
+    if visible is not None and visible.is_packed:
+        masks = visible.masks()
+    elif cu_seq_lens_q is not None:
+        if cu_seq_lens_k is not None and not torch.equal(cu_seq_lens_q, cu_seq_lens_k):
+            raise ValueError("cu_seq_lens_q and cu_seq_lens_k differ: longca takes documents of queries and their keys")
+        masks = masks_of([cu_seq_lens_q], causal, window)
+    elif position_ids is not None:
+        masks = masks_of([documents_of(row) for row in position_ids], causal, window)
+    elif visible is not None:
+        masks = visible.masks()
+    else:
+        masks = masks_of([[0, tokens]], causal, window)
+    options = {"scale": scaling, "sink": s_aux, "softcap": softcap or 0.0, "deterministic": bool(deterministic)}
     if len(masks) == 1 or all(mask == masks[0] for mask in masks):
         o = attention(query, key, value, masks[0], **options)
-    elif len(masks) != query.shape[0]:
-        raise ValueError(f"position_ids has {len(masks)} rows, the batch has {query.shape[0]} sequences")
+    elif len(masks) != batch:
+        raise ValueError(f"position_ids has {len(masks)} rows, the batch has {batch} sequences")
     else:
         o = torch.cat([attention(query[i:i + 1], key[i:i + 1], value[i:i + 1], mask, **options)
                        for i, mask in enumerate(masks)])
