@@ -9,7 +9,10 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <random>
+#include <set>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -380,6 +383,13 @@ std::vector<std::string> RunArguments::notices(const Suite& chosen, const CaseLi
                     describe_defaults(list.cases, given_axes()));
   }
   if (!list.skipped.empty()) lines.push_back(describe_skipped(chosen, list));
+  std::map<std::string_view, std::vector<std::string_view>> of_axes;
+  for (const std::string_view axis : axes) of_axes[axis.substr(0, axis.find('='))].push_back(axis);
+  for (const auto& [name, given] : of_axes) {
+    if (given.size() == 1) continue;
+    lines.push_back(fmt::format("-a {} is given {} times: the last one counts, {}", name,
+                                given.size(), printable(given.back())));
+  }
   return lines;
 }
 
@@ -444,10 +454,8 @@ int RecordArguments::round_count() const {
 }
 
 fs::path RecordArguments::output_path(const Suite& chosen) const {
+  if (out == "-") throw InputError("--out -: records go to a file, as --out my.jsonl");
   if (!out.empty()) return out;
-  std::error_code error;
-  fs::create_directories("results", error);
-  if (error) throw_file_error("make", "results", error.value());
   std::string name = chosen.name;
   std::string own;
   for (const std::string& axis : axes) own += axis + '\n';
@@ -461,10 +469,37 @@ fs::path RecordArguments::output_path(const Suite& chosen) const {
   return fs::path("results") / (name + ".jsonl");
 }
 
+void show_dry_run(const RecordArguments& arguments, const Suite& suite, CaseList list,
+                  SuiteSize size) {
+  const int rounds = arguments.round_count();
+  list.skipped.clear();  // what is listed says itself what is left out
+  print_notices(arguments.notices(suite, list));
+  if (arguments.resume) {
+    const fs::path path = arguments.output_path(suite);
+    const RunRecords records(read_finished(path, arguments, run_environment(arguments, suite),
+                                           suite.limits, list.cases));
+    const std::size_t all = list.cases.size();
+    std::erase_if(list.cases, [&](const Case& c) { return !records.lacks(c, rounds - 1); });
+    fmt::print(stderr, "longca: {} has {} of the {} cells\n", printable(path.string()),
+               all - list.cases.size(), all);
+    std::set<std::string> problems;
+    for (const Case& c : list.cases) problems.insert(c.problem_key());
+    size = {std::ssize(list.cases), std::ssize(problems), size.skipped};
+    list.cases.resize(std::min(list.cases.size(), kListedCells));
+    if (list.cases.empty()) return;
+  }
+  print_dry_run(std::cout, list, size, suite.limits, rounds);
+}
+
 void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList list,
                   RunFiles files, const CellsFunction& run_cells) {
   const std::vector<std::string> notices = arguments.notices(suite, list);
   const fs::path path = arguments.output_path(suite);
+  if (arguments.out.empty()) {
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    if (error) throw_file_error("make", path.parent_path(), error.value());
+  }
   files.writes("--out", path);
   if (!arguments.resume) files.writes("the run", backup_of(follow_links(path)));
   if (arguments.out.empty()) files.writes("the run", page_of(path));

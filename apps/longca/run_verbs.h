@@ -81,7 +81,7 @@ struct RecordArguments : RunArguments {
   /// --force, --dry-run, --strict, --require-ok. Outlives the parsing.
   void add_options(CLI::App& verb);
   /// --out, or results/SUITE.jsonl; a run whose axes, plug-ins or cells are not the suite's own
-  /// has a file of its own, results/SUITE-HASH.jsonl. Makes the folder.
+  /// has a file of its own, results/SUITE-HASH.jsonl.
   std::filesystem::path output_path(const Suite& chosen) const;
   /// --rounds. Throws InputError for a number that no run can have.
   int round_count() const;
@@ -92,8 +92,13 @@ using CellsFunction = std::function<bool(std::span<const Case> cases, RunListene
 
 /// How many cells a verb has to make: all, or those that --dry-run lists.
 inline std::size_t cells_to_make(const RecordArguments& arguments) {
-  return arguments.dry_run ? kListedCells : kAllCases;
+  return arguments.dry_run && !arguments.resume ? kListedCells : kAllCases;
 }
+
+/// Lists the cells that a run would run, `size` of them in all: with --resume those that --out
+/// lacks.
+void show_dry_run(const RecordArguments& arguments, const Suite& suite, CaseList list,
+                  SuiteSize size);
 
 /// Runs the cells --rounds times (without what --out has already), writes each record at once, and
 /// shows the table. `files`: what else the command reads and writes.

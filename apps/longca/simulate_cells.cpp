@@ -79,11 +79,13 @@ Status kernel_supports(const Case& c, const Mask& mask) {
 }
 
 /// "slice, flash": the kernels whose times the platform's page has.
-std::string kernels_of_page(const cost::Platform& platform) {
+/// "rates of slice, cudnn only", of kernels on GPUs.
+std::string rates_of_page(const cost::Platform& platform) {
   std::vector<std::string> kernels;
   if (platform.kind == "cuda") kernels.emplace_back("slice");
   for (const auto& [kernel, rates] : platform.rates) kernels.push_back(kernel);
-  return fmt::format("{}", fmt::join(kernels, ", "));
+  if (kernels.empty()) return "no kernel's rates on a GPU";
+  return fmt::format("rates of {} only", fmt::join(kernels, ", "));
 }
 
 /// As `cp` has it, whose planners weigh plans by the default platform's figures on every card.
@@ -327,9 +329,9 @@ Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRa
   if (!has_rates(c, rates, cluster.platform)) {
     return {
         StatusCode::unavailable,
-        fmt::format("the platform has rates of {} only: those of {} come from its records on one "
-                    "GPU, by --rates FILE (simulate) or --records FILE (advise)",
-                    kernels_of_page(cluster.platform), c.kernel)};
+        fmt::format("the platform has {}: those of {} come from its records on one GPU, by "
+                    "--rates FILE (simulate) or --records FILE (advise)",
+                    rates_of_page(cluster.platform), c.kernel)};
   }
   if (Status transport{check_transport(c)}; !transport.ok()) return transport;
   const GeneratedMask mask = case_mask(c);

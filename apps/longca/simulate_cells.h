@@ -29,6 +29,8 @@ class MeasuredRates {
   /// page. `platform` outlives the result. Null if neither has a pass of a kernel other than slice.
   std::unique_ptr<simulate::KernelTimes> times(const Case& c, double area,
                                                const cost::Platform& platform) const;
+  /// Whether there are none.
+  bool empty() const { return cells_.empty(); }
   /// Whether the kernel's passes were measured.
   bool has(const Case& c) const;
 

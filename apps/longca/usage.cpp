@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <memory>
 #include <string_view>
+#include <system_error>
 
+#include "core/error.h"
 #include "core/nearest.h"
 
 namespace longca {
@@ -160,11 +163,27 @@ void set_up_usage(CLI::App& app) {
   const CLI::Validator not_empty(
       [](std::string& value) { return std::string(value.empty() ? "its value is empty" : ""); },
       "");
+  // The library would take the largest number of 64 bits in place of a larger one.
+  const auto refuse_too_large = [](const std::string& name) {
+    return CLI::Validator(
+        [name](std::string& value) -> std::string {
+          std::int64_t number = 0;
+          const auto read = std::from_chars(value.data(), value.data() + value.size(), number);
+          if (read.ec == std::errc::result_out_of_range) {
+            throw_input_error("{} {} is beyond the whole numbers of 64 bits", name, value);
+          }
+          return {};
+        },
+        "");
+  };
   app.formatter(formatter);
   for (CLI::App* verb : verbs_of(app)) {
     verb->formatter(formatter);
     for (CLI::Option* option : verb->get_options()) {
       if (option->get_items_expected_min() > 0) option->check(not_empty);
+      if (option->get_type_name() == "N" || option->get_type_name() == "MIB") {
+        option->check(refuse_too_large(option->get_name()));
+      }
       if (option->get_items_expected_max() == 0) option->disable_flag_override();
     }
   }

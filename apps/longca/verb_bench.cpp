@@ -1,4 +1,3 @@
-#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,10 +23,7 @@ void bench(const RecordArguments& arguments) {
   };
   CaseList list = expand(suite, cells_to_make(arguments));
   if (arguments.dry_run) {
-    list.skipped.clear();  // the dry run itself says what is left out
-    const int rounds = arguments.round_count();
-    print_notices(arguments.notices(suite, list));
-    print_dry_run(std::cout, list, size_of(suite), suite.limits, rounds);
+    show_dry_run(arguments, suite, std::move(list), size_of(suite));
     return;
   }
   run_recorded(arguments, suite, std::move(list), arguments.files(suite), run_cells);

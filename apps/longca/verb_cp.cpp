@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -117,10 +116,7 @@ void cp(const CpArguments& arguments) {
     return;
   }
   if (arguments.dry_run) {
-    list.skipped.clear();  // the dry run itself says what is left out
-    print_notices(arguments.notices(suite, list));
-    print_dry_run(std::cout, list, size_over_ranks(suite, places.ranks), suite.limits,
-                  arguments.round_count());
+    show_dry_run(arguments, suite, std::move(list), size_over_ranks(suite, places.ranks));
     return;
   }
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {

@@ -178,6 +178,10 @@ void simulate_suite(const SimulateArguments& arguments) {
   }
   const simulate::Cluster cluster = cluster_of(arguments);
   const MeasuredRates rates(records_of(arguments.rates));
+  if (!arguments.rates.empty() && rates.empty()) {
+    throw_input_error("--rates {}: no cell on one GPU that is ok",
+                      fmt::join(arguments.rates, ", --rates "));
+  }
   std::vector<Record> measured;
   if (!arguments.against.empty()) {
     measured = measured_over_ranks(read_records(arguments.against).records);

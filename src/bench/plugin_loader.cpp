@@ -86,6 +86,7 @@ void note_kernels_of(const std::string& file, const Add& add) {
   const KernelRegistry& registry = KernelRegistry::global();
   const std::size_t before = registry.kernels().size();
   add();
+  if (registry.kernels().size() == before) throw_input_error("plug-in '{}' adds no kernel", file);
   for (const auto& kernel : registry.kernels().subspan(before)) {
     const Capabilities& can = kernel->capabilities();
     plugins_by_kernel()[{can.name, can.device}] = file;

@@ -67,6 +67,11 @@ void throw_file_error(std::string_view what, const fs::path& path, int error) {
 }
 
 fs::path follow_links(const fs::path& path) {
+  // A pipe that /dev/stdout or /proc/self/fd/1 stands for has no name of its own.
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    return path;
+  }
   fs::path target = path;
   for (int links = 0; links < kMaxLinks; ++links) {
     std::error_code error;

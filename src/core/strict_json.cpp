@@ -100,6 +100,32 @@ class StrictBuilder {
   json* member_ = nullptr;   ///< of the innermost object, the value of its last key
 };
 
+/// Finds out whether an error is the end of the text, inside a value.
+struct CutFinder {
+  std::size_t size;
+  std::size_t depth = 0;
+  bool is_cut = false;
+
+  bool null() { return true; }
+  bool boolean(bool) { return true; }
+  bool number_integer(json::number_integer_t) { return true; }
+  bool number_unsigned(json::number_unsigned_t) { return true; }
+  bool number_float(json::number_float_t, const std::string&) { return true; }
+  bool string(const std::string&) { return true; }
+  bool binary(json::binary_t&) { return false; }
+  bool key(const std::string&) { return true; }
+  bool start_object(std::size_t) { return ++depth > 0; }
+  bool start_array(std::size_t) { return ++depth > 0; }
+  bool end_object() { return depth-- > 0; }
+  bool end_array() { return depth-- > 0; }
+
+  /// `byte` counts from 1, and the end is one more than all.
+  bool parse_error(std::size_t byte, const std::string&, const json::exception&) {
+    is_cut = depth > 0 && byte > size;
+    return false;
+  }
+};
+
 /// A `const char*` of a type of this file's own. The parser's templates are then compiled here,
 /// with this file's optimization: of those for plain pointers the linker takes any file's.
 struct TextIterator {
@@ -126,6 +152,12 @@ json parse_strict_json(std::string_view text, int max_depth) {
   StrictBuilder builder(text, max_depth);
   json::sax_parse(TextIterator{text.data()}, TextIterator{text.data() + text.size()}, &builder);
   return builder.take();
+}
+
+bool is_cut_json(std::string_view text) {
+  CutFinder finder{text.size()};
+  json::sax_parse(TextIterator{text.data()}, TextIterator{text.data() + text.size()}, &finder);
+  return finder.is_cut;
 }
 
 }  // namespace longca

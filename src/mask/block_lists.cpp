@@ -27,11 +27,13 @@ void check_bounds(const char* what, const std::vector<std::int64_t>& bounds, std
 void check_list(const BlockLists& blocks, int head, std::int64_t q_block) {
   std::int64_t previous = -1;
   for (const std::int32_t kept : blocks.kept(head, q_block)) {
-    if (kept <= previous || kept >= blocks.k_blocks()) {
-      throw_input_error(
-          "head {}, query block {} keeps key block {} after {}: kept blocks must ascend and be "
-          "below {}",
-          head, q_block, kept, previous, blocks.k_blocks());
+    if (kept < 0 || kept >= blocks.k_blocks()) {
+      throw_input_error("head {}, query block {} keeps key block {}: they are from 0 to {}", head,
+                        q_block, kept, blocks.k_blocks() - 1);
+    }
+    if (kept <= previous) {
+      throw_input_error("head {}, query block {} keeps key block {} after {}: they must ascend",
+                        head, q_block, kept, previous);
     }
     previous = kept;
   }

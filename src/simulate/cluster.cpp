@@ -222,13 +222,14 @@ Cluster checked(std::string_view path, Read&& read) {
 
 void Cluster::require_ranks(std::int64_t ranks) const {
   if (ranks <= gpus()) return;
-  throw_input_error("the platform {} has {} GPUs, and {} ranks are asked for", name, gpus(), ranks);
+  throw_input_error("the platform {} has {} GPU{}, and {} ranks are asked for", name, gpus(),
+                    gpus() == 1 ? "" : "s", ranks);
 }
 
 Cluster parse_cluster(std::string_view toml, std::string_view path) {
   const toml::table page = parse_strict_toml(toml, path);
-  // A page with all figures of a device is a platform's own: one node of it.
-  if (!page.contains("platform") && page["device"]["sms"]) {
+  // A page that names no platform but a device is a platform's own: one node of it.
+  if (!page.contains("platform") && (page.contains("device") || page.contains("kernel"))) {
     return checked(path, [&] { return node_of(cost::parse_platform(toml, path)); });
   }
   return checked(path, [&] { return read_cluster(page); });

@@ -78,6 +78,33 @@ void expect(const std::vector<Record>& records, Pass pass, StatusCode code,
   EXPECT_TRUE(find_record(records, "naive", pass).status.ok());
 }
 
+/// What a plan says of itself is recorded, and must be a time and a size.
+TEST_F(PythonPlugin, ImpossibleFiguresOfAPlanAreNamed) {
+  const auto expect_crash = [](const std::string& figure, const std::string& sentence) {
+    const auto records =
+        run_plugin(failing_plugin("forward", "self." + figure), {"-a", "pass=forward"});
+    expect(records, Pass::forward, StatusCode::crash, sentence);
+  };
+  expect_crash("compile_ms = -1", "the plan's compile_ms is -1: at least 0 and finite");
+  expect_crash("compile_ms = float('nan')", "the plan's compile_ms is nan");
+  expect_crash("workspace_bytes = -3", "the plan's workspace_bytes is -3: at least 0");
+  expect_crash("workspace_bytes = 2**70", "at least 0, at most 2^53");
+  expect_crash("workspace_bytes = float('nan')", "the plan's workspace_bytes is nan");
+  const auto fine = run_plugin(failing_plugin("forward", "self.workspace_bytes = 3"));
+  EXPECT_EQ(find_record(fine, "failing", Pass::forward).metrics.at("workspace_bytes"), 3);
+}
+
+TEST_F(PythonPlugin, AKernelHasDtypes) {
+  const TempDirectory folder;
+  write_file(folder / "none.py", "capabilities = {\"name\": \"none\", \"dtypes\": []}\n"
+                                 "def supports(problem, mask): return None\n"
+                                 "def plan(problem, mask): return None\n");
+  const auto result =
+      bench(folder / "r.jsonl", {"--plugin", (folder / "none.py").string(), "-a", "kernel=none"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("kernel 'none' has no dtypes"));
+}
+
 TEST_F(PythonPlugin, TheExampleIsVerifiedAndTimedOnEveryStaticMask) {
   const TempDirectory folder;
   const auto out = folder / "example.jsonl";

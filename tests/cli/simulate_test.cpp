@@ -257,6 +257,8 @@ TEST(Simulate, BadInputIsOneSentence) {
                    "the transport mpi does not carry messages between GPUs: there it is nccl");
   expect_bad_input(simulate({"-a", "kernel=cudnn"}, "h100x8_ib400"),
                    "those of cudnn come from its records on one GPU, by --rates FILE (simulate)");
+  expect_bad_input(simulate({"--rates", "/dev/null"}, "h100x8_ib400"),
+                   "--rates /dev/null: no cell on one GPU that is ok");
   expect_bad_input(simulate({"--trace", "t.json", "-a", "scheme=all"}, "h100x8_ib400"),
                    "--trace: one cell is traced, and there are 11");
   expect_bad_input(simulate({"-a", "device=cpu"}, "h100x8_ib400"),

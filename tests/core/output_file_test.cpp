@@ -97,6 +97,20 @@ TEST(OutputFile, ADeviceIsWrittenItself) {
   expect_thrown<SystemError>([&] { full.write("x"); }, "/dev/full: No space left on device");
 }
 
+/// /dev/fd/N of a pipe is a link whose text, "pipe:[123]", is no path.
+TEST(OutputFile, APipeIsWrittenByItsDescriptorsName) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  OutputFile file("/dev/fd/" + std::to_string(ends[1]));
+  file.write("through");
+  file.commit();
+  char text[8] = {};
+  EXPECT_EQ(::read(ends[0], text, 7), 7);
+  EXPECT_STREQ(text, "through");
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST(OutputFile, AFullDiskLeavesWhatWasThere) {
   const TempDirectory folder;
   write_file(folder / "a", "before");

@@ -200,11 +200,11 @@ TEST_F(BlockListsTest, NameTheHeadAndBlockOfABadList) {
   blocks.indices[2] = 0;
   EXPECT_EQ(
       error(),
-      "head 0, query block 1 keeps key block 0 after 0: kept blocks must ascend and be below 3");
+      "head 0, query block 1 keeps key block 0 after 0: they must ascend");
   blocks.indices = {2, 0, 1, 3};
   EXPECT_EQ(
       error(),
-      "head 1, query block 1 keeps key block 3 after -1: kept blocks must ascend and be below 3");
+      "head 1, query block 1 keeps key block 3: they are from 0 to 2");
 }
 
 TEST_F(BlockListsTest, NameTheBoundsThatDoNotFit) {

@@ -86,6 +86,15 @@ TEST(Cluster, AWholePlatformsPageIsOneNodeOfIt) {
             0U);
 }
 
+/// Its mistakes are those of a platform's page, not of a cluster's.
+TEST(Cluster, APlatformsPageWithAMistakeIsOneStill) {
+  std::string page = cost::to_toml(cost::default_platform());
+  const auto sms = page.find("sms =");
+  ASSERT_NE(sms, page.npos);
+  page.replace(sms, 5, "smss =");
+  EXPECT_NE(sentence_of([&] { parse_cluster(page, "mine.toml"); }).find("'device.sms'"), page.npos);
+}
+
 TEST(Cluster, APageWithoutAPlatformIsRefused) {
   EXPECT_EQ(sentence_of([] { parse_cluster("name = \"mine\"\n", "mine.toml"); }),
             "mine.toml: 'platform' is missing: a text");

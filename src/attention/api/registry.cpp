@@ -39,6 +39,7 @@ void KernelRegistry::add(std::unique_ptr<Kernel> kernel) {
   const Capabilities& can = kernel->capabilities();
   check_name("kernel", can.name);
   if (can.name == "all") throw_input_error("a kernel named 'all', which means every kernel");
+  if (can.dtypes.empty()) throw_input_error("kernel '{}' has no dtypes: one at least", can.name);
   for (const auto& known : kernels_) {
     if (known->capabilities().name == can.name && known->capabilities().device == can.device) {
       throw_input_error("a kernel named '{}' exists already", can.name);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "attention/api/registry.h"
@@ -20,6 +22,13 @@ namespace {
 /// own time plus kMinHold, at most kMaxHold.
 constexpr double kMinHold = 0.001;
 constexpr double kMaxHold = 0.05;
+
+/// What the plan says of itself, where it can be a time. Throws std::runtime_error where not.
+double compile_ms_of(const Plan& plan) {
+  const double ms = plan.compile_ms();
+  if (ms >= 0 && std::isfinite(ms)) return ms;
+  throw std::runtime_error(fmt::format("the plan's compile_ms is {}: at least 0 and finite", ms));
+}
 
 }  // namespace
 
@@ -87,7 +96,7 @@ void Cell::make_plan() {
   plan_ = kernel_.plan(problem_, shared_.generated.mask);
   device().synchronize();
   const double plan_s = seconds_since(begin);
-  record_.metrics["plan_ms"] = std::max(plan_s * 1e3 - plan_->compile_ms(), 0.0);
+  record_.metrics["plan_ms"] = std::max(plan_s * 1e3 - compile_ms_of(*plan_), 0.0);
   kernel_s_ += plan_s;
 }
 
@@ -95,13 +104,13 @@ void Cell::run_pass(Pass pass) {
   const bool backward = pass == Pass::backward;
   stage_(to_string(pass));
   backward ? outputs_.poison_backward() : outputs_.poison_forward();
-  const double compiled_ms = plan_->compile_ms();
+  const double compiled_ms = compile_ms_of(*plan_);
   const auto begin = SteadyClock::now();
   backward ? plan_->backward(outputs_.backward_args(inputs()))
            : plan_->forward(outputs_.forward_args(inputs()));
   device().synchronize();
   const double elapsed_s = seconds_since(begin);
-  const double ran_s = elapsed_s - (plan_->compile_ms() - compiled_ms) / 1e3;
+  const double ran_s = elapsed_s - (compile_ms_of(*plan_) - compiled_ms) / 1e3;
   warmed_s_ = case_.pass == Pass::step ? warmed_s_ + ran_s : ran_s;
   kernel_s_ += elapsed_s;
   memory_->note(record_, *plan_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
 
 #include "attention/api/registry.h"
 #include "core/memory.h"
@@ -71,7 +72,11 @@ void CellMemory::note_peak(Record& record) const {
 
 void CellMemory::note(Record& record, const Plan& plan) const {
   note_peak(record);
-  record.metrics["workspace_bytes"] = static_cast<double>(plan.workspace_bytes());
+  const std::int64_t bytes = plan.workspace_bytes();
+  if (bytes < 0) {
+    throw std::runtime_error(fmt::format("the plan's workspace_bytes is {}: at least 0", bytes));
+  }
+  record.metrics["workspace_bytes"] = static_cast<double>(bytes);
 }
 
 std::int64_t CellMemory::left_bytes() const {

@@ -7,6 +7,7 @@
 
 #include "bench/record/metrics.h"
 #include "core/error.h"
+#include "core/nearest.h"
 
 namespace longca {
 namespace {
@@ -54,7 +55,11 @@ double number_of(const json& value, std::string_view key) {
 Status status_of(const json& object) {
   const std::string word = text_of(required(object, "status"), "status");
   const auto code = parse_status_code(word);
-  if (!code) throw_input_error("'status' is '{}', which is no status", word);
+  if (!code) {
+    std::vector<std::string> words;
+    for (const auto& [known, name] : kStatusNames) words.emplace_back(name);
+    throw_input_error("'status' is '{}', which is no status{}", word, suggestion(word, words));
+  }
   return {*code, optional_text(object, "reason")};
 }
 
@@ -200,6 +205,10 @@ Record to_record(json&& object) {
   check_key(object, read.c);
   read.status = status_of(object);
   if (const json* metrics = optional_object(object, "metrics")) read.metrics = metrics_of(*metrics);
+  const auto time = read.metrics.find("time_ms");
+  if (read.status.ok() && time != read.metrics.end() && time->second == 0) {
+    throw InputError("'metrics.time_ms' is 0 ms, but what is ok took some time");
+  }
   read.samples_ms = optional_times(object, "samples_ms");
   read.rounds_ms = parsed_rounds(object);
   read.rank_times_ms = optional_times(object, "rank_times_ms");

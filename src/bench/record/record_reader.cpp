@@ -59,8 +59,9 @@ class RecordLines {
   }
 
   RecordFile finish() {
-    // A last line counts if it lacks nothing but its newline.
-    file_.torn = !line_.empty() && !json::accept(line_) && is_beginning_of_record(line_);
+    // Any other last line without its newline counts as the others do: what is wrong with it is not
+    // what a killed run leaves.
+    file_.torn = !line_.empty() && is_beginning_of_record(line_) && is_cut_json(line_);
     if (!line_.empty() && !file_.torn) {
       file_.whole_bytes += line_.size();
       add_line();

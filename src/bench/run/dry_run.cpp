@@ -149,9 +149,9 @@ void print_rows(std::ostream& out, const std::vector<Row>& rows) {
 
 void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
                   const SuiteSize& size, const RunLimits& limits, int rounds) {
-  fmt::print(out, "{} cells of {} problems, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
-             size.cells, size.problems, totals.flops / 1e9,
-             static_cast<double>(totals.max_bytes) / (1 << 20));
+  fmt::print(out, "{} cell{} of {} problem{}, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
+             size.cells, size.cells == 1 ? "" : "s", size.problems, size.problems == 1 ? "" : "s",
+             totals.flops / 1e9, static_cast<double>(totals.max_bytes) / (1 << 20));
   if (const std::int64_t rest = size.cells - static_cast<std::int64_t>(listed); rest > 0) {
     fmt::print(out, "{} of them are not listed, and not in the figures\n", rest);
   }

@@ -10,6 +10,7 @@
 #include "bench/compare/distributions.h"
 #include "bench/compare/shift.h"
 #include "bench/measure/statistics.h"
+#include "bench/record/metrics.h"
 #include "core/error.h"
 #include "core/python_random.h"
 
@@ -50,11 +51,13 @@ bool counts_max(const std::string& metric) {
 }
 
 /// Metrics over all rounds, without those that set_times computes from the samples. A record does
-/// not say how many of its rounds had a metric: a mean is of all rounds or left out.
+/// not say how many of its rounds had a metric: a mean is of all rounds or left out, but for a
+/// user's own, which no round has.
 std::map<std::string, double> joined_metrics(const Record& earlier, const Record& round) {
   std::map<std::string, double> metrics = earlier.metrics;
   std::erase_if(metrics, [&](const auto& metric) {
-    return !counts_max(metric.first) && !round.metrics.contains(metric.first);
+    return find_metric(metric.first) != nullptr && !counts_max(metric.first) &&
+           !round.metrics.contains(metric.first);
   });
   const auto rounds = static_cast<double>(rounds_of_record(earlier));
   for (const auto& [name, value] : round.metrics) {
@@ -129,6 +132,7 @@ std::vector<Case> order_of_round(std::span<const Case> cases, std::uint64_t seed
 
 Record with_round(const Record& earlier, const Record& round) {
   Record joined = round;
+  joined.more.insert(earlier.more.begin(), earlier.more.end());
   if (!round.status.ok()) return joined;
   LONGCA_CHECK(earlier.status.ok(), "{} has failed in an earlier round", earlier.c.key());
   joined.rounds_ms = earlier.rounds_ms;

@@ -1,5 +1,8 @@
 #include "bench/suite/suite.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -10,6 +13,7 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/nearest.h"
+#include "core/output_file.h"
 #include "core/strict_toml.h"
 #include "mask/own_mask.h"
 
@@ -35,6 +39,7 @@ std::vector<SuiteFile> available_suites() {
   for (const auto& entry : fs::directory_iterator(configs_directory(), error)) {
     if (entry.path().extension() == ".toml") suites.push_back({entry.path().stem(), entry.path()});
   }
+  if (error) throw_file_error("read the suites of", configs_directory(), error.value());
   std::ranges::sort(suites, {}, &SuiteFile::name);
   return suites;
 }
@@ -49,8 +54,9 @@ Suite load_suite(const std::string& name) {
   if (name.find('=') != std::string::npos) {
     throw_input_error("unknown suite '{}': values of an axis are given as -a {}", name, name);
   }
-  throw_input_error("unknown suite '{}'{}: there is no {}", name, suggestion(name, names),
-                    (configs_directory() / (name + ".toml")).string());
+  throw_input_error("unknown suite '{}'{}: {} has {}", name, suggestion(name, names),
+                    configs_directory().string(),
+                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 namespace {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "bench/suite/axis_values.h"
@@ -14,6 +16,13 @@ namespace longca {
 namespace {
 
 constexpr std::size_t kMaxExceptions = 100;  ///< each is tried on every cell
+
+/// A value as TOML has it: -1, "text".
+std::string written(const toml::node& node) {
+  std::ostringstream text;
+  node.visit([&](const auto& value) { text << value; });
+  return text.str();
+}
 
 /// Reads the nodes of one file; every error gives its line and column.
 class SuiteReader {
@@ -151,7 +160,8 @@ class SuiteReader {
       if (node == nullptr) continue;
       const auto value = node->value<double>();
       if (!value || !(*value >= 0) || *value > RunLimits::kMaxSeconds) {
-        fail(*node, "'{}' is not a number from 0 to {}", name, RunLimits::kMaxSeconds);
+        fail(*node, "'{}' is {}: a number from 0 to {} is meant", name, written(*node),
+             RunLimits::kMaxSeconds);
       }
       if (*value == 0 && target == &limits.case_limit_s) {
         fail(*node, "'{}' is 0: no cell could end by then", name);
@@ -162,8 +172,8 @@ class SuiteReader {
     if (const auto* node = run.get("memory_limit_mib")) {
       const auto value = node->value_exact<std::int64_t>();
       if (!value || *value < 0 || *value > RunLimits::kMaxMemoryMib) {
-        fail(*node, "'memory_limit_mib' is not a whole number from 0 to {}",
-             RunLimits::kMaxMemoryMib);
+        fail(*node, "'memory_limit_mib' is {}: a whole number from 0 to {} is meant",
+             written(*node), RunLimits::kMaxMemoryMib);
       }
       limits.memory_limit_mib = *value;
     }

@@ -69,15 +69,18 @@ std::set<std::string> wanted_values(const Axis& axis, std::string_view list, con
 
 std::vector<Record> filter_records(std::vector<Record> records,
                                    std::span<const std::string> arguments) {
+  // Of all records: what one argument leaves says nothing of another's spelling.
+  std::vector<std::pair<const Axis*, std::set<std::string>>> wanted;
   for (const std::string_view argument : arguments) {
-    const auto [found, list] = split_axis_argument(argument);
-    const Axis& axis = *found;
-    const auto wanted = wanted_values(axis, list, values_of(axis, records));
-    std::erase_if(records, [&](const Record& record) {
-      const auto value = full_text(axis, record.c);
-      return value && !wanted.contains(*value);
-    });
+    const auto [axis, list] = split_axis_argument(argument);
+    wanted.emplace_back(axis, wanted_values(*axis, list, values_of(*axis, records)));
   }
+  std::erase_if(records, [&](const Record& record) {
+    return std::ranges::any_of(wanted, [&](const auto& of_axis) {
+      const auto value = full_text(*of_axis.first, record.c);
+      return value && !of_axis.second.contains(*value);
+    });
+  });
   return records;
 }
 

@@ -463,6 +463,37 @@ TEST(RecordFile, EveryLineIsARecord) {
   EXPECT_TRUE(parse_records(line + R"({"schema":1,"ke)", "file").torn);
 }
 
+/// Only what a killed run can have left is torn: other last lines are somebody's, and named.
+TEST(RecordFile, ALastLineThatIsWrongIsNotTorn) {
+  const std::string whole = to_line(example());
+  const std::string beginning = whole.substr(0, whole.size() - 1);
+  for (const std::string& line :
+       {whole + whole, whole + "\r" + whole, whole + " seen", whole + "}", whole + "\"",
+        beginning + ",\"mine\":\"my \"quoted\" remark\"}", beginning + ",\"x\":NaN",
+        beginning + ",\"x\":\"\xff\"", beginning + ",\"x\":1e400,"}) {
+    expect_input_error([&] { parse_records(whole + "\n" + line, "file"); },
+                       "file:2: not a record of longca");
+  }
+  for (const std::string& line : {beginning, beginning + ",", beginning + ",\"\\u00",
+                                  beginning + ",\"caf\xc3", beginning + ",\"x\":tr"}) {
+    EXPECT_TRUE(parse_records(whole + "\n" + line, "file").torn) << line;
+  }
+}
+
+TEST(RecordFile, WhatIsOkTookSomeTime) {
+  nlohmann::json record = nlohmann::json::parse(to_line(example()));
+  record["metrics"]["time_ms"] = 0;
+  expect_input_error([&] { parse_records(record.dump() + "\n", "file"); },
+                     "'metrics.time_ms' is 0 ms");
+}
+
+TEST(RecordFile, AStatusIsSuggested) {
+  nlohmann::json record = nlohmann::json::parse(to_line(example()));
+  record["status"] = "crahs";
+  expect_input_error([&] { parse_records(record.dump() + "\n", "file"); },
+                     "'status' is 'crahs', which is no status (did you mean 'crash'?)");
+}
+
 TEST(RecordFile, EndsOnAFileWithoutEnd) {
   expect_input_error([] { read_records("/dev/zero"); },
                      "/dev/zero:1: not a record of longca: the line is longer than 64 MiB");

@@ -80,6 +80,19 @@ TEST(Rounds, AMeanIsOfAllRoundsOrLeftOut) {
   EXPECT_EQ(joined.metrics.at("time_ms"), 1);
 }
 
+TEST(Rounds, AUsersOwnColumnsAndMetricsStay) {
+  Record first = round_of({1, 1, 1});
+  first.more["mine"] = "a remark";
+  first.metrics["mine"] = 7;
+  Record failed = round_of({1, 1, 1});
+  failed.status = {StatusCode::crash, "later"};
+  failed.samples_ms.clear();
+  for (const Record& round : {round_of({1, 2, 3}), failed}) {
+    EXPECT_EQ(with_round(first, round).more.at("mine"), "a remark");
+  }
+  EXPECT_EQ(with_round(first, round_of({1, 2, 3})).metrics.at("mine"), 7);
+}
+
 TEST(Rounds, AFailureOfOneIsTheCells) {
   Record failed = round_of({1, 1, 1});
   failed.status = {StatusCode::wrong, "dq"};

@@ -201,8 +201,47 @@ TEST(Bench, DryRunWritesNothing) {
   const TempDirectory folder;
   const auto result = bench(folder / "r.jsonl", {"--dry-run"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, HasSubstr("2 cells of 1 problems"));
+  EXPECT_THAT(result.out, HasSubstr("2 cells of 1 problem,"));
   EXPECT_FALSE(std::filesystem::exists(folder / "r.jsonl"));
+}
+
+TEST(Bench, ADryRunOfTheRestListsTheRest) {
+  const TempDirectory folder;
+  const auto out = folder / "r.jsonl";
+  bench(out, {"-a", "mask=causal"});
+  const std::string before = read_file(out);
+  const auto rest = bench(out, {"--resume", "--dry-run", "-a", "mask=causal,full"});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("2 cells of 1 problem,"));
+  EXPECT_THAT(rest.out, ::testing::Not(HasSubstr("causal ")));
+  EXPECT_THAT(rest.err, HasSubstr("has 2 of the 4 cells"));
+  const auto none = bench(out, {"--resume", "--dry-run", "-a", "mask=causal"});
+  EXPECT_EQ(none.out, "");
+  EXPECT_THAT(none.err, HasSubstr("has 2 of the 2 cells"));
+  EXPECT_EQ(read_file(out), before);
+}
+
+TEST(Bench, ARecordWithoutItsNewlineIsKeptOrNamed) {
+  const TempDirectory folder;
+  const auto out = folder / "r.jsonl";
+  bench(out, {"-a", "mask=causal"});
+  std::string lines = read_file(out);
+  std::erase(lines, '\n');
+  write_file(out, lines);
+  for (const std::vector<std::string>& options : {std::vector<std::string>{"--resume"}, {}}) {
+    const auto refused = bench(out, options);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("r.jsonl:1: not a record of longca"));
+    EXPECT_EQ(read_file(out), lines);
+  }
+}
+
+TEST(Bench, SaysWhichOfSeveralValuesCounts) {
+  const TempDirectory folder;
+  const auto result = bench(folder / "r.jsonl", {"--dry-run", "-a", "mask=full", "-a", "mask=causal"});
+  EXPECT_THAT(result.err, HasSubstr("-a mask is given"));
+  EXPECT_THAT(result.err, HasSubstr("the last one counts, mask=causal"));
+  EXPECT_EQ(bench("-").exit_code, 2);
 }
 
 TEST(Bench, StrictFailsOnABadCell) {

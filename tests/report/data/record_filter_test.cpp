@@ -33,6 +33,14 @@ TEST(RecordFilter, RangesKeepWhatThereIsOfThem) {
   EXPECT_EQ(filtered({"tokens=512:8K:x2"}).size(), sample_records().size());
 }
 
+/// What one argument leaves says nothing of what the records have.
+TEST(RecordFilter, TheOrderOfArgumentsDoesNotMatter) {
+  EXPECT_TRUE(filtered({"mask=full", "mask=causal_document"}).empty());
+  const auto masks = masks_of(filtered({"mask=full", "lengths=prolong64k"}));
+  EXPECT_EQ(masks, masks_of(filtered({"lengths=prolong64k", "mask=full"})));
+  EXPECT_EQ(masks, std::set<std::string>{"full"});
+}
+
 TEST(RecordFilter, CellsWithoutTheAxisStay) {
   std::vector<Record> records = sample_records();
   for (Record& record : records) {

@@ -1,5 +1,7 @@
 #include "attention/adapters/python/python_kernel.h"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -88,7 +90,11 @@ class PythonPlan : public Plan {
   }
 
   std::int64_t workspace_bytes() const override {
-    return static_cast<std::int64_t>(number("workspace_bytes"));
+    const double bytes = number("workspace_bytes");
+    constexpr double kMaxBytes = 1LL << 53;
+    if (bytes >= 0 && bytes <= kMaxBytes) return static_cast<std::int64_t>(bytes);
+    throw std::runtime_error(
+        fmt::format("the plan's workspace_bytes is {}: at least 0, at most 2^53", bytes));
   }
   double compile_ms() const override { return number("compile_ms"); }
   std::map<std::string, std::string> notes() const override { return facts().notes; }
