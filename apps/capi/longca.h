@@ -83,7 +83,7 @@ typedef enum longca_slice_type {
 typedef struct longca_slice {
   int64_t q_begin, q_end, k_begin, k_end;
   int32_t type;  ///< longca_slice_type
-  int32_t reserved;
+  int32_t reserved;  ///< 0
 } longca_slice;
 
 /// Parameters of the named masks. Only those that a mask has may differ from

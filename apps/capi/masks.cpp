@@ -98,6 +98,7 @@ MaskSlice to_slice(const longca_slice& slice) {
   if (slice.type < LONGCA_SLICE_FULL || slice.type > LONGCA_SLICE_BI_CAUSAL) {
     throw_input_error("a slice has type {}: 0 to 3", slice.type);
   }
+  if (slice.reserved != 0) throw_input_error("a slice has reserved = {}: 0", slice.reserved);
   return {slice.q_begin, slice.q_end, slice.k_begin, slice.k_end,
           static_cast<MaskSliceType>(slice.type)};
 }

@@ -57,6 +57,19 @@ bool lie_within(std::int64_t count, std::int64_t stride, std::int64_t outer_coun
   return outer_stride >= dim && (count <= 1 || stride <= (outer_stride - dim) / (count - 1));
 }
 
+/// Whether every element's offset in bytes is a number that pointers can be moved by.
+bool can_be_addressed(const longca_tensor& t, DType dtype) {
+  std::int64_t tokens = 0;
+  std::int64_t heads = 0;
+  std::int64_t last = 0;
+  std::int64_t bytes = 0;
+  return !__builtin_mul_overflow(t.token_stride, t.tokens, &tokens) &&
+         !__builtin_mul_overflow(t.head_stride, t.heads, &heads) &&
+         !__builtin_add_overflow(tokens, heads, &last) &&
+         !__builtin_add_overflow(last, t.dim, &last) &&
+         !__builtin_mul_overflow(last, static_cast<std::int64_t>(size_of(dtype)), &bytes);
+}
+
 }  // namespace
 
 void check_count(std::int64_t value, const char* name) {
@@ -122,6 +135,10 @@ TensorView view_of(const longca_tensor& t, TensorRole role, const Problem& p) {
   if (t.data == nullptr && t.tokens > 0) throw_input_error("{} has no data", name);
   if (t.token_stride < 0 || t.head_stride < 0) {
     throw_input_error("{} has strides ({}, {}): at least 0", name, t.token_stride, t.head_stride);
+  }
+  if (!can_be_addressed(t, p.dtype)) {
+    throw_input_error("{} has strides ({}, {}), too large for {} tokens and {} heads", name,
+                      t.token_stride, t.head_stride, t.tokens, t.heads);
   }
   return {t.data, p.dtype, t.tokens, t.heads, t.dim, t.token_stride, t.head_stride};
 }

@@ -223,6 +223,9 @@ TEST(CapiMask, WhatIsWrongIsNamed) {
          "falls from 8 to 5 at entry 2");
   const std::vector<std::int64_t> late = {2, 8};
   expect(longca_mask_from_cu_seqlens(late.data(), 2, 1, -1, -1, &mask), "begins with 2");
+  const longca_slice reserved{0, 8, 0, 8, LONGCA_SLICE_FULL, 9};
+  EXPECT_EQ(longca_mask_from_slices(8, 8, &reserved, 1, &mask), LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "a slice has reserved = 9: 0");
   const std::array<longca_slice, 2> twice = {{{0, 4, 0, 4, 0, 0}, {2, 6, 2, 6, 0, 0}}};
   EXPECT_EQ(longca_mask_from_slices(8, 8, twice.data(), 2, &mask), LONGCA_INVALID_ARGUMENT);
   EXPECT_EQ(mask, nullptr);
