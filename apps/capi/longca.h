@@ -82,7 +82,7 @@ typedef enum longca_slice_type {
 /// A rectangle of half-open ranges of tokens, cut as `type` says.
 typedef struct longca_slice {
   int64_t q_begin, q_end, k_begin, k_end;
-  int32_t type;  ///< longca_slice_type
+  int32_t type;      ///< longca_slice_type
   int32_t reserved;  ///< 0
 } longca_slice;
 

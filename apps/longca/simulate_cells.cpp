@@ -327,11 +327,10 @@ Case simulated_case(Case c, const simulate::Cluster& cluster) {
 
 Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates) {
   if (!has_rates(c, rates, cluster.platform)) {
-    return {
-        StatusCode::unavailable,
-        fmt::format("the platform has {}: those of {} come from its records on one GPU, by "
-                    "--rates FILE (simulate) or --records FILE (advise)",
-                    rates_of_page(cluster.platform), c.kernel)};
+    return {StatusCode::unavailable,
+            fmt::format("the platform has {}: those of {} come from its records on one GPU, by "
+                        "--rates FILE (simulate) or --records FILE (advise)",
+                        rates_of_page(cluster.platform), c.kernel)};
   }
   if (Status transport{check_transport(c)}; !transport.ok()) return transport;
   const GeneratedMask mask = case_mask(c);

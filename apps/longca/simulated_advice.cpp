@@ -63,7 +63,8 @@ void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates
                            const advise::AdviceOptions& options, advise::Advice& advice) {
   if (options.objective == advise::Objective::memory) {
     if (!advice.unknown.empty()) {
-      advice.unknown = {{"every scheme", "memory is measured, not simulated, and no record has it"}};
+      advice.unknown = {
+          {"every scheme", "memory is measured, not simulated, and no record has it"}};
     }
     return;
   }

@@ -198,9 +198,9 @@ TEST_F(AdviseVerb, BesideWhatIsMeasuredOverRanksItSimulatesTheRest) {
     writer.append(advise::testing::record_of(canonical(c), 50));
   }
   const auto answer = [&](const std::string& mask, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"advise", "--records", ranks, "--platform", "h200", "--pass",
-                                       "forward", "-a", "mask=" + mask, "-a", "tokens=8K", "-a",
-                                       "ranks=2", "--json"};
+    std::vector<std::string> arguments{"advise",    "--records", ranks,     "--platform",   "h200",
+                                       "--pass",    "forward",   "-a",      "mask=" + mask, "-a",
+                                       "tokens=8K", "-a",        "ranks=2", "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const auto result = run_longca(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;

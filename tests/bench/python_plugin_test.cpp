@@ -96,9 +96,10 @@ TEST_F(PythonPlugin, ImpossibleFiguresOfAPlanAreNamed) {
 
 TEST_F(PythonPlugin, AKernelHasDtypes) {
   const TempDirectory folder;
-  write_file(folder / "none.py", "capabilities = {\"name\": \"none\", \"dtypes\": []}\n"
-                                 "def supports(problem, mask): return None\n"
-                                 "def plan(problem, mask): return None\n");
+  write_file(folder / "none.py",
+             "capabilities = {\"name\": \"none\", \"dtypes\": []}\n"
+             "def supports(problem, mask): return None\n"
+             "def plan(problem, mask): return None\n");
   const auto result =
       bench(folder / "r.jsonl", {"--plugin", (folder / "none.py").string(), "-a", "kernel=none"});
   EXPECT_EQ(result.exit_code, 2);

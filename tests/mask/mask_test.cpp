@@ -198,13 +198,9 @@ TEST_F(BlockListsTest, DifferPerHead) {
 
 TEST_F(BlockListsTest, NameTheHeadAndBlockOfABadList) {
   blocks.indices[2] = 0;
-  EXPECT_EQ(
-      error(),
-      "head 0, query block 1 keeps key block 0 after 0: they must ascend");
+  EXPECT_EQ(error(), "head 0, query block 1 keeps key block 0 after 0: they must ascend");
   blocks.indices = {2, 0, 1, 3};
-  EXPECT_EQ(
-      error(),
-      "head 1, query block 1 keeps key block 3: they are from 0 to 2");
+  EXPECT_EQ(error(), "head 1, query block 1 keeps key block 3: they are from 0 to 2");
 }
 
 TEST_F(BlockListsTest, NameTheBoundsThatDoNotFit) {

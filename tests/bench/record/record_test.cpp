@@ -1,5 +1,6 @@
 #include "bench/record/record.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -467,16 +468,19 @@ TEST(RecordFile, EveryLineIsARecord) {
 TEST(RecordFile, ALastLineThatIsWrongIsNotTorn) {
   const std::string whole = to_line(example());
   const std::string beginning = whole.substr(0, whole.size() - 1);
-  for (const std::string& line :
-       {whole + whole, whole + "\r" + whole, whole + " seen", whole + "}", whole + "\"",
-        beginning + ",\"mine\":\"my \"quoted\" remark\"}", beginning + ",\"x\":NaN",
-        beginning + ",\"x\":\"\xff\"", beginning + ",\"x\":1e400,"}) {
-    expect_input_error([&] { parse_records(whole + "\n" + line, "file"); },
-                       "file:2: not a record of longca");
+  const auto file = [&](const std::string& last) { return fmt::format("{}\n{}", whole, last); };
+  for (const std::string_view wrong : {"{}{}", "{}\r{}", "{} seen", "{}}}", "{}\""}) {
+    const std::string last = fmt::format(fmt::runtime(wrong), whole, whole);
+    expect_input_error([&] { parse_records(file(last), "file"); }, "file:2: not a record");
   }
-  for (const std::string& line : {beginning, beginning + ",", beginning + ",\"\\u00",
-                                  beginning + ",\"caf\xc3", beginning + ",\"x\":tr"}) {
-    EXPECT_TRUE(parse_records(whole + "\n" + line, "file").torn) << line;
+  for (const std::string_view wrong :
+       {R"(,"mine":"my "quoted" remark"})", R"(,"x":NaN)", ",\"x\":\"\xff\"", R"(,"x":1e400,)"}) {
+    const std::string last = fmt::format("{}{}", beginning, wrong);
+    expect_input_error([&] { parse_records(file(last), "file"); }, "file:2: not a record");
+  }
+  for (const std::string_view cut : {"", ",", R"(,"\u00)", ",\"caf\xc3", R"(,"x":tr)"}) {
+    const std::string last = fmt::format("{}{}", beginning, cut);
+    EXPECT_TRUE(parse_records(file(last), "file").torn) << last;
   }
 }
 

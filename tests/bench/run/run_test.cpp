@@ -238,7 +238,8 @@ TEST(Bench, ARecordWithoutItsNewlineIsKeptOrNamed) {
 
 TEST(Bench, SaysWhichOfSeveralValuesCounts) {
   const TempDirectory folder;
-  const auto result = bench(folder / "r.jsonl", {"--dry-run", "-a", "mask=full", "-a", "mask=causal"});
+  const auto result =
+      bench(folder / "r.jsonl", {"--dry-run", "-a", "mask=full", "-a", "mask=causal"});
   EXPECT_THAT(result.err, HasSubstr("-a mask is given"));
   EXPECT_THAT(result.err, HasSubstr("the last one counts, mask=causal"));
   EXPECT_EQ(bench("-").exit_code, 2);
