@@ -101,7 +101,10 @@ IDS = torch.randint(3, 58, (2, 40), generator=torch.Generator().manual_seed(2))
     ("ModernBertConfig", "ModernBertModel", BERT),  # a window to both sides in some layers
     ("BertConfig", "BertModel", TINY),
     ("Gemma3TextConfig", "Gemma3ForCausalLM", {**TINY, "num_key_value_heads": 2, "head_dim": 16, "sliding_window": 8}),
-    ("MPNetConfig", "MPNetModel", TINY),  # attention of its own, without a mask
+    ("AlignTextConfig", "AlignTextModel", TINY),  # does not say that it is not causal
+    ("SplinterConfig", "SplinterModel", TINY),
+    ("JetMoeConfig", "JetMoeModel", {**TINY, "num_key_value_heads": 2, "kv_channels": 16, "num_local_experts": 2,
+                                     "num_experts_per_tok": 1}),  # takes a view of the result
 ])
 def test_masks_are_those_of_the_model(configuration, model, options):
     eager, longca = both(configuration, model, options)
@@ -136,12 +139,58 @@ def test_documents_of_a_collator():
 @pytest.mark.parametrize(("configuration", "model", "options"), [
     ("BloomConfig", "BloomForCausalLM", {**TINY, "n_layer": 2, "n_head": 4}),
     ("XGLMConfig", "XGLMForCausalLM", {**TINY, "d_model": 64, "ffn_dim": 64, "num_layers": 2, "attention_heads": 4}),
+    ("MPNetConfig", "MPNetModel", TINY),
     ("CodeGenConfig", "CodeGenForCausalLM", {**TINY, "n_embd": 64, "n_layer": 2, "n_head": 4, "rotary_dim": 8}),
 ])
 def test_models_with_attention_of_their_own_do_not_lose_their_mask(configuration, model, options):
     _, longca = both(configuration, model, options)
     with pytest.raises((AttributeError, NotImplementedError), match="computes attention itself"):
-        longca(input_ids=IDS, use_cache=False)
+        longca(input_ids=IDS, **({} if model == "MPNetModel" else {"use_cache": False}))
+
+
+def test_documents_of_a_model_with_chunks_are_those_of_its_mask_or_refused():
+    eager, longca = both("Llama4TextConfig", "Llama4ForCausalLM", LLAMA4)
+    positions = torch.cat([torch.arange(15), torch.arange(25)])[None]
+    inputs = {"input_ids": IDS[:1], "position_ids": positions}
+    alone = [eager(input_ids=IDS[:1, part], position_ids=positions[:, part], use_cache=False).logits
+             for part in (slice(0, 15), slice(15, 40))]
+    torch.testing.assert_close(longca(**inputs, use_cache=False).logits, torch.cat(alone, dim=1), rtol=1e-4, atol=1e-5)
+    bounds = torch.tensor([0, 15, 40])
+    with pytest.raises(NotImplementedError, match="not those of position_ids or cu_seq_lens_q"):
+        longca(input_ids=IDS[:1], cu_seq_lens_q=bounds, cu_seq_lens_k=bounds)
+
+
+@pytest.mark.parametrize("length", [20, 60])
+def test_a_mask_of_another_length_is_refused(length):
+    _, model = models("llama")
+    with pytest.raises(ValueError, match="attention_mask is of another length"):
+        model(input_ids=IDS[:1], attention_mask=torch.ones(1, length, dtype=torch.long), use_cache=False)
+
+
+def test_a_mask_with_gaps_in_its_blocks_is_refused():
+    _, model = models("llama")
+    blocks = torch.full((1, 40), -1)
+    blocks[0, [0, 2]] = 0
+    with pytest.raises(NotImplementedError, match="not one of documents and windows"):
+        transformers.masking_utils.create_causal_mask(
+            config=model.config, inputs_embeds=torch.zeros(1, 40, 64), attention_mask=None, past_key_values=None,
+            block_sequence_ids=blocks)
+
+
+def test_long_masks_are_asked_about_some_keys():
+    _, model = models("mistral")
+    positions = torch.cat([torch.arange(n) for n in (700, 1, 1347)])[None]
+    visible = transformers.masking_utils.create_sliding_window_causal_mask(
+        config=model.config, inputs_embeds=torch.zeros(1, 2048, 64), attention_mask=None, past_key_values=None,
+        position_ids=positions)
+    assert [bounds.tolist() for bounds in visible.documents] == [[0, 700, 701, 2048]]
+    assert visible.causal and visible.window == 6
+
+
+def test_an_export_is_refused():
+    _, model = models("llama")
+    with pytest.raises(Exception, match="longca exports no model of Transformers"):
+        torch.export.export(model, (IDS[:1],), {"use_cache": False})
 
 
 def test_scores_with_a_bias_and_other_masks_are_refused():
