@@ -32,7 +32,7 @@ template <typename Body>
 longca_status answer(const Body& body) noexcept {
   return guarded(LONGCA_FAILED, [&]() -> longca_status {
     const auto fail = [](longca_status status, const std::exception& error) {
-      last_error() = error.what();
+      set_last_error(error.what());
       return status;
     };
     try {

@@ -1,11 +1,10 @@
 #include "dlpack.h"
 
 #include <array>
-#include <cstdlib>
 #include <string>
 
 #include "answer.h"
-#include "core/parse.h"
+#include "core/device.h"
 #include "longca.h"
 #include "mask/range.h"
 
@@ -35,8 +34,7 @@ void check_device(const DlpackTensor& t, std::int32_t device) {
     throw_input_error("the DLPack tensor is on device type {}, the problem on LONGCA_CUDA ({})",
                       t.device_type, static_cast<int>(kDlCuda));
   }
-  const char* text = std::getenv("LONGCA_DEVICE");
-  const std::int64_t index = text == nullptr ? 0 : parse_count("LONGCA_DEVICE", text);
+  const std::int64_t index = wanted_cuda_index();
   if (t.device_type == kDlCuda && t.device_id != index) {
     throw_input_error("the DLPack tensor is on GPU {}, this process uses GPU {} (LONGCA_DEVICE)",
                       t.device_id, index);

@@ -57,12 +57,8 @@ void GpuGroup::release(std::unique_ptr<longca_rank_plan> plan) {
 }
 
 void GpuGroup::end_idle_plans() {
-  std::vector<std::unique_ptr<longca_rank_plan>> idle;
   const std::scoped_lock lock(mutex_);
-  for (auto& plan : released_) {
-    if (plan->idle()) idle.push_back(std::move(plan));
-  }
-  std::erase(released_, nullptr);
+  std::erase_if(released_, [](const auto& plan) { return plan->idle(); });
 }
 
 void GpuGroup::end_plans() {
@@ -103,8 +99,11 @@ const char* longca_gpu_group_transport(const longca_gpu_group* group) {
 
 void longca_gpu_group_release(longca_gpu_group* group) {
   if (group == nullptr) return;
-  group->group->end_plans();  // which hold the group in turn
-  delete group;
+  guarded(0, [&] {
+    const std::unique_ptr<longca_gpu_group> ended(group);
+    ended->group->end_plans();  // which hold the group in turn
+    return 0;
+  });
 }
 
 }  // extern "C"

@@ -9,6 +9,7 @@
 #include "attention/api/kernel.h"
 #include "longca.h"
 #include "mask/mask.h"
+#include "parallel/executor/lanes.h"
 
 /// What the handles of longca.h stand for.
 struct longca_mask {
@@ -25,6 +26,8 @@ struct longca_plan {
   const longca::Kernel* kernel;
   std::unique_ptr<longca::Plan> plan;
   std::mutex calls;  ///< a plan runs one call at a time
+  /// The end of the last call in its stream; null on the CPU, where a call has ended.
+  std::unique_ptr<longca::StreamMark> mark;
 };
 
 namespace longca::capi {

@@ -23,7 +23,8 @@
 ///
 /// Every function may be called from any thread. Masks are immutable; calls on one plan wait for
 /// each other. No exception leaves the library. A handle may be released as soon as no call uses
-/// it; a plan keeps what it needs of its mask. NULL for a required pointer is
+/// it, also where the GPU has not come to what a call has queued; a plan keeps what it needs of its
+/// mask. Calls leave the thread's CUDA device as it is. NULL for a required pointer is
 /// LONGCA_INVALID_ARGUMENT, or 0 or NULL from a function that returns no status.
 
 #include <stddef.h>
@@ -87,7 +88,7 @@ typedef struct longca_slice {
 } longca_slice;
 
 /// Parameters of the named masks. Only those that a mask has may differ from
-/// LONGCA_MASK_OPTIONS_INIT.
+/// LONGCA_MASK_OPTIONS_INIT, but for seed and heads, which may be those of a caller's other masks.
 typedef struct longca_mask_options {
   size_t struct_size;
   const char* lengths;              ///< a distribution of document lengths; NULL: prolong64k
@@ -211,6 +212,7 @@ LONGCA_API longca_status longca_plan_create(const longca_problem* problem, const
 LONGCA_API const char* longca_plan_kernel(const longca_plan* plan);
 /// Bytes that the plan holds.
 LONGCA_API int64_t longca_plan_workspace_bytes(const longca_plan* plan);
+/// What a CUDA graph has captured of the plan keeps its memory for as long as the process.
 LONGCA_API void longca_plan_release(longca_plan* plan);
 
 /// [tokens, heads, dim]. Rows of written ones may not overlap.

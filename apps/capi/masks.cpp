@@ -85,7 +85,7 @@ Mask documents(std::span<const std::int64_t> cu_seqlens, bool causal, std::int64
   slices.reserve(cu_seqlens.size());
   for (std::size_t i = 1; i < cu_seqlens.size(); ++i) {
     const Range document{cu_seqlens[i - 1], cu_seqlens[i]};
-    if (document.size() < 0) {
+    if (document.end < document.begin) {  // of which the difference may be no number
       throw_input_error("cu_seqlens falls from {} to {} at entry {}", document.begin, document.end,
                         i);
     }

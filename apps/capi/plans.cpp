@@ -5,7 +5,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "answer.h"
 #include "core/device.h"
@@ -48,10 +51,53 @@ class CallersMemory final : public MemoryTracker {
   longca_allocator allocator_;
 };
 
+/// Plans that were released while the device still had calls of theirs to do. Their memory would
+/// serve the next plan, whose lists are uploaded at once, in another stream.
+class ReleasedPlans {
+ public:
+  /// Never destroyed: the device may work until the process ends.
+  static ReleasedPlans& all() {
+    static auto* plans = new ReleasedPlans;
+    return *plans;
+  }
+
+  void add(std::unique_ptr<longca_plan> plan) noexcept {
+    if (has_ended(*plan)) return;
+    const std::scoped_lock lock(mutex_);
+    try {
+      plans_.emplace_back(nullptr);
+      plans_.back() = std::move(plan);
+    } catch (const std::bad_alloc&) {
+      static_cast<void>(plan.release());  // its memory is lost, and nothing else
+    }
+  }
+  void end_idle() {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(plans_, [](const auto& plan) { return has_ended(*plan); });
+  }
+
+ private:
+  static bool has_ended(const longca_plan& plan) noexcept {
+    if (plan.mark == nullptr) return true;
+    if (plan.mark->is_captured()) return false;
+    try {
+      return plan.mark->reached();
+    } catch (const std::exception&) {
+      return true;  // the device is lost, and all work on it has ended
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<longca_plan>> plans_;
+};
+
 std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask) {
   const Problem problem = to_problem(p, mask);
   const Kernel& kernel = find_kernel(p, problem, mask);
+  const DeviceScope scope(problem.device);
+  ReleasedPlans::all().end_idle();
   auto made = std::make_unique<longca_plan>(mask, problem, kernel);
+  if (problem.device == DeviceKind::cuda) made->mark = make_stream_mark(problem.device);
   if (p.allocator != nullptr) {
     if (p.allocator->allocate == nullptr || p.allocator->release == nullptr) {
       throw_input_error("the allocator lacks allocate or release");
@@ -64,6 +110,26 @@ std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask
   // What a plan uploads must be there whatever stream calls it.
   Device::get(problem.device).synchronize();
   return made;
+}
+
+/// Runs call(), which queues work of the plan on the stream, and marks its end, also where a part of
+/// it could not be queued.
+template <typename Call>
+void run(longca_plan& plan, Stream stream, const Call& call) {
+  const std::scoped_lock lock(plan.calls);
+  const DeviceScope scope(plan.problem.device);
+  struct Mark {
+    longca_plan& plan;
+    Stream stream;
+    ~Mark() {
+      try {
+        if (plan.mark) plan.mark->record(stream);
+      } catch (const std::exception&) {  // the device is lost: the next call says so
+      }
+    }
+  };
+  const Mark mark{plan, stream};
+  call();
 }
 
 LseView view_of(const longca_lse& lse, const Problem& p) {
@@ -101,7 +167,13 @@ int64_t longca_plan_workspace_bytes(const longca_plan* plan) {
   return plan == nullptr ? 0 : plan->plan->workspace_bytes();
 }
 void longca_plan_release(longca_plan* plan) {
-  delete plan;
+  if (plan == nullptr) return;
+  guarded(0, [&] {
+    std::unique_ptr<longca_plan> released(plan);
+    const DeviceScope scope(released->problem.device);
+    ReleasedPlans::all().add(std::move(released));
+    return 0;
+  });
 }
 
 longca_status longca_forward(longca_plan* plan, const longca_forward_arguments* arguments) {
@@ -116,8 +188,7 @@ longca_status longca_forward(longca_plan* plan, const longca_forward_arguments* 
                            .lse = view_of(a.lse, p),
                            .sink = p.sink ? &required(a.sink, "sink") : nullptr,
                            .stream = a.stream};
-    const std::scoped_lock lock(plan->calls);
-    plan->plan->forward(args);
+    run(*plan, a.stream, [&] { plan->plan->forward(args); });
   });
 }
 
@@ -136,8 +207,7 @@ longca_status longca_backward(longca_plan* plan, const longca_backward_arguments
       args.dsink = &required(a.dsink, "dsink");
     }
     args.stream = a.stream;
-    const std::scoped_lock lock(plan->calls);
-    plan->plan->backward(args);
+    run(*plan, a.stream, [&] { plan->plan->backward(args); });
   });
 }
 

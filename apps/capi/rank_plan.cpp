@@ -59,7 +59,7 @@ longca_rank_plan::longca_rank_plan(const longca_partition& partition, const long
 }
 
 void longca_rank_plan::wait() const {
-  while (!idle()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  while (!mark->is_captured() && !idle()) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 namespace longca::capi {
@@ -168,6 +168,7 @@ longca_status longca_rank_plan_create_on_gpus(const longca_partition* partition,
                         p.parallel.ranks, gpus->hosts().rank(), gpus->hosts().size());
     }
     longca_rank_plan*& result = required(plan, "plan");
+    const DeviceScope scope(DeviceKind::cuda);
     gpus->end_idle_plans();
     std::unique_ptr<longca_rank_plan> made;
     std::exception_ptr failure;
@@ -195,9 +196,12 @@ int64_t longca_rank_plan_state_bytes(const longca_rank_plan* plan) {
 
 void longca_rank_plan_release(longca_rank_plan* plan) {
   if (plan == nullptr) return;
-  std::unique_ptr<longca_rank_plan> ended(plan);
-  const std::shared_ptr<GpuGroup> gpus = plan->gpus;
-  if (gpus) gpus->release(std::move(ended));
+  guarded(0, [&] {
+    std::unique_ptr<longca_rank_plan> ended(plan);
+    const std::shared_ptr<GpuGroup> gpus = plan->gpus;
+    if (gpus) gpus->release(std::move(ended));
+    return 0;
+  });
 }
 
 longca_status longca_rank_forward(longca_rank_plan* plan, const longca_forward_arguments* arguments,
@@ -205,6 +209,7 @@ longca_status longca_rank_forward(longca_rank_plan* plan, const longca_forward_a
   return answer([&] {
     longca_rank_plan& p = required(plan, "plan");
     const std::scoped_lock lock(p.calls);
+    const DeviceScope scope(p.problem.device);
     run_forward(p, required(arguments, "arguments"), state);
   });
 }
@@ -215,6 +220,7 @@ longca_status longca_rank_backward(longca_rank_plan* plan,
     longca_rank_plan& p = required(plan, "plan");
     if (state == nullptr) throw_input_error("state is NULL");
     const std::scoped_lock lock(p.calls);
+    const DeviceScope scope(p.problem.device);
     run_backward(p, required(arguments, "arguments"), const_cast<void*>(state));
   });
 }

@@ -25,7 +25,7 @@ struct longca_rank_plan {
                    std::shared_ptr<longca::capi::GpuGroup> gpus);
 
   /// Whether the device is done with all calls.
-  bool idle() const { return mark->reached(); }
+  bool idle() const { return !mark->is_captured() && mark->reached(); }
   void wait() const;
 
   /// Calls visit(data, bytes) for what the backward pass needs of the forward pass besides o.

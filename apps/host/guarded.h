@@ -12,6 +12,8 @@ namespace longca {
 
 /// The sentence of the last C function of this thread that failed.
 std::string& last_error();
+/// Sets it; to a shorter one where there is no memory for it.
+void set_last_error(const char* sentence) noexcept;
 
 /// The body of a C function. An exception, which must not reach Python, becomes the return value
 /// `failed`; longca_last_error says why.
@@ -20,9 +22,9 @@ Result guarded(Result failed, const Body& body) noexcept {
   try {
     return body();
   } catch (const std::exception& error) {
-    last_error() = error.what();
+    set_last_error(error.what());
   } catch (...) {
-    last_error() = "an exception that is no std::exception";
+    set_last_error("an exception that is no std::exception");
   }
   return failed;
 }

@@ -45,6 +45,7 @@ class Core:
         self.bytes = written
         # Of the content: in a graph that another process loads, it stands for this mask or for none.
         self.id = int.from_bytes(hashlib.blake2b(written, digest_size=8).digest(), "little", signed=True)
+        self._handles = weakref.WeakValueDictionary()
         self._release = weakref.finalize(self, lib.longca_mask_release, pointer)
 
     @classmethod
@@ -78,8 +79,13 @@ class Core:
         """A tensor that stands for this mask in operators, and keeps it alive as long as its storage."""
         buffer = _Buffer(struct.pack("q", self.id))
         buffer.core = self
+        self._handles[id(buffer)] = buffer
         with torch.inference_mode(False):  # no backward pass keeps a tensor of inference mode
             return torch.frombuffer(buffer, dtype=torch.int64)
+
+    def is_held(self):
+        """Whether a Mask, or what has saved its handle for a backward pass, may use it again."""
+        return len(self._handles) > 0
 
     @classmethod
     def _after_fork(cls):

@@ -13,9 +13,11 @@ from ._library import Problem, check, lib, made
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 DEVICES = {"cpu": 0, "cuda": 1}
 
-# The plans that were used last are kept, up to so many and to so much workspace together.
+# The plans that were used last are kept, up to so many and to so much workspace together; those of masks that somebody
+# holds, as the layers of a model with several masks do, up to this part of a GPU's memory if that is more.
 MAX_PLANS = 64
 MAX_WORKSPACE_BYTES = 1 << 30
+MAX_PART_OF_GPU = 1 / 16
 # How tensors of calls lie (_attention._Call): all are forgotten at so many, and with each new plan.
 MAX_CALLS = 1024
 
@@ -37,6 +39,14 @@ class Plan:
 
     def workspace_bytes(self):
         return lib.longca_plan_workspace_bytes(self.pointer)
+
+
+def workspace_limit():
+    """Of the plans of masks that are held."""
+    if not torch.cuda.is_initialized():
+        return MAX_WORKSPACE_BYTES
+    index = int(os.environ.get("LONGCA_DEVICE") or 0)
+    return max(MAX_WORKSPACE_BYTES, int(torch.cuda.get_device_properties(index).total_memory * MAX_PART_OF_GPU))
 
 
 class Plans:
@@ -93,10 +103,16 @@ class Plans:
         return plan
 
     def _evict(self):
+        """All but the latest plan may go, those of masks that nobody holds first, and of these the oldest."""
         workspace = self.workspace_bytes()
-        while len(self._plans) > 1 and (len(self._plans) > MAX_PLANS or workspace > MAX_WORKSPACE_BYTES):
-            oldest = self._plans.pop(min(self._plans, key=lambda key: self._plans[key].last_use))
-            workspace -= oldest.workspace_bytes()
+        latest = max(plan.last_use for plan in self._plans.values())
+        order = sorted(self._plans.items(), key=lambda item: (item[1].core.is_held(), item[1].last_use))
+        for key, plan in order:
+            limit = workspace_limit() if plan.core.is_held() else MAX_WORKSPACE_BYTES
+            if len(self._plans) <= MAX_PLANS and workspace <= limit or plan.last_use == latest:
+                continue
+            del self._plans[key]
+            workspace -= plan.workspace_bytes()
             self.evictions += 1
 
     def workspace_bytes(self):
@@ -126,7 +142,7 @@ def plan_stats():
 
 def use_device(index):
     """The library uses one GPU per process: the first one that a tensor is on."""
-    chosen = os.environ.setdefault("LONGCA_DEVICE", str(index))
+    chosen = os.environ.get("LONGCA_DEVICE") or os.environ.setdefault("LONGCA_DEVICE", str(index)) or "0"
     if chosen != str(index):
         raise ValueError(f"q is on cuda:{index}, and this process uses cuda:{chosen} (LONGCA_DEVICE): one GPU per process")
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -12,6 +13,7 @@
 
 #include "core/cuda/cuda_device.h"
 #include "core/error.h"
+#include "core/parse.h"
 
 namespace longca {
 namespace {
@@ -144,6 +146,11 @@ Device& Device::get(DeviceKind kind) {
   if (kind == DeviceKind::cpu) return cpu;
   if (!cuda().support.ok()) throw InputError(cuda().support.reason);
   return *cuda().device;
+}
+
+std::int64_t wanted_cuda_index() {
+  const char* text = std::getenv("LONGCA_DEVICE");
+  return text == nullptr || *text == '\0' ? 0 : parse_count("LONGCA_DEVICE", text);
 }
 
 }  // namespace longca

@@ -76,6 +76,29 @@ class Device {
   /// The name of a sticky error ("cudaErrorIllegalAddress"), after which this process cannot use
   /// the device. Does not wait for the stream.
   virtual std::optional<std::string> fault() noexcept = 0;
+
+  /// Makes this the calling thread's device, as CUDA has one for each thread; returns what `leave`
+  /// needs to go back to the one before. See DeviceScope.
+  virtual int enter() { return 0; }
+  virtual void leave(int /*before*/) noexcept {}
 };
+
+/// Work of this thread is on the device as long as it lives, whatever thread that is: an
+/// application has its own idea of a thread's device.
+class DeviceScope {
+ public:
+  explicit DeviceScope(DeviceKind kind) : device_(Device::get(kind)), before_(device_.enter()) {}
+  ~DeviceScope() { device_.leave(before_); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Device& device_;
+  int before_;
+};
+
+/// LONGCA_DEVICE, the number of the GPU that this process uses; 0 if unset or empty. Throws
+/// InputError for what is no number.
+std::int64_t wanted_cuda_index();
 
 }  // namespace longca

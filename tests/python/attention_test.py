@@ -299,6 +299,36 @@ def test_plans_of_many_masks_are_bounded():
     assert stats["plans"] <= _plans.MAX_PLANS and stats["evictions"] > 0
 
 
+def test_plans_of_masks_that_are_held_stay(monkeypatch):
+    """As of a model whose layers take turns with two masks; of sequences that are gone nothing is kept."""
+    from longca import _plans
+
+    monkeypatch.setattr(_plans, "MAX_WORKSPACE_BYTES", 0)
+    monkeypatch.setattr(_plans, "workspace_limit", lambda: 1 << 40)
+    q, k, v = (torch.randn(64, 2, 16, requires_grad=True) for _ in range(3))
+
+    def step(mask):
+        longca.attention(q, k, v, mask).sum().backward()
+
+    masks = [longca.Mask.from_cu_seqlens([0, 9, 64]), longca.Mask.from_cu_seqlens([0, 64], window=7)]
+    for mask in masks:
+        step(mask)
+    before = longca.plan_stats()
+    for mask in masks * 3:
+        step(mask)
+    assert longca.plan_stats()["misses"] == before["misses"]
+    for n in range(10, 20):
+        step(longca.Mask.from_cu_seqlens([0, n, 64]))
+    after = longca.plan_stats()
+    assert after["plans"] <= before["plans"] + 1 and after["evictions"] >= 9
+    for mask in masks:
+        step(mask)
+    assert longca.plan_stats()["misses"] == after["misses"]
+    monkeypatch.setattr(_plans, "workspace_limit", lambda: 0)
+    step(longca.Mask.from_cu_seqlens([0, 30, 64]))
+    assert longca.plan_stats()["plans"] == 1, "beyond the limit of the GPU they go too"
+
+
 def test_a_plan_in_use_outlives_others():
     from longca import _plans
 

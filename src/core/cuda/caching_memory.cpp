@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <new>
 
 namespace longca {
 namespace {
@@ -63,8 +64,12 @@ void* CachingCudaMemory::obtain(std::int64_t bytes) {
 void CachingCudaMemory::give_back(void* pointer, std::int64_t bytes) noexcept {
   const std::int64_t size = rounded(bytes);
   const std::lock_guard lock(mutex_);
-  free_[size].push_back(pointer);
-  cached_ += size;
+  try {
+    free_[size].push_back(pointer);
+    cached_ += size;
+  } catch (const std::bad_alloc&) {
+    cudaFree(pointer);
+  }
 }
 
 }  // namespace longca

@@ -1,19 +1,29 @@
 #include "core/cuda/cuda_device.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <cstdlib>
+#include <mutex>
 
 #include "core/cuda/caching_memory.h"
+#include "core/cuda/driver_function.h"
 #include "core/cuda/error.h"
 #include "core/error.h"
 #include "core/lent_memory.h"
-#include "core/parse.h"
 
 namespace longca {
 namespace {
+
+/// Whether this process has used the device.
+bool has_context(int device) noexcept {
+  static const auto get_state = reinterpret_cast<decltype(&cuDevicePrimaryCtxGetState)>(
+      find_driver_function("cuDevicePrimaryCtxGetState"));
+  unsigned flags = 0;
+  int active = 0;
+  return get_state != nullptr && get_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;
+}
 
 /// Queries properties at once, but creates the context, which takes time and half a GiB of device
 /// memory, on first use only: the parent process that lists devices or starts workers needs none.
@@ -77,12 +87,24 @@ class CudaDevice : public Device {
     return cudaGetErrorName(code);
   }
 
+  int enter() override {
+    int before = index_;
+    LONGCA_CUDA(cudaGetDevice(&before));
+    if (before != index_) LONGCA_CUDA(cudaSetDevice(index_));
+    return before;
+  }
+  void leave(int before) noexcept override {
+    // To go to a device that nobody uses would make a context there.
+    if (before != index_ && has_context(before)) cudaSetDevice(before);
+  }
+
  private:
+  /// The thread that comes first is on this device from then on, unless it is in a DeviceScope.
   cudaStream_t lazy_stream() {
-    if (stream_ == nullptr) {
+    std::call_once(made_, [&] {
       LONGCA_CUDA(cudaSetDevice(index_));
       LONGCA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    }
+    });
     return stream_;
   }
   static std::int64_t free_bytes() {
@@ -95,14 +117,13 @@ class CudaDevice : public Device {
   int index_;
   DeviceProperties properties_;
   CachingCudaMemory memory_;
+  std::once_flag made_;
   // Never destroyed: it lives until the process ends, perhaps after a sticky error.
   cudaStream_t stream_ = nullptr;
 };
 
 int chosen_index(int count) {
-  const char* text = std::getenv("LONGCA_DEVICE");
-  if (text == nullptr || *text == '\0') return 0;
-  const std::int64_t index = parse_count("LONGCA_DEVICE", text);
+  const std::int64_t index = wanted_cuda_index();
   if (index >= count) {
     throw_input_error("LONGCA_DEVICE is {}, but there are {} CUDA devices, from 0 on", index,
                       count);

@@ -25,6 +25,7 @@ class CpuMark final : public StreamMark {
   void record(Stream /*stream*/) override {}
   void hold_up(Stream /*stream*/) override {}
   bool reached() override { return true; }
+  bool is_captured() const override { return false; }
 };
 
 class CpuLaneTimes final : public LaneTimes {

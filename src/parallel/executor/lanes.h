@@ -35,6 +35,9 @@ class StreamMark {
   virtual void hold_up(Stream stream) = 0;
   /// Whether the device has come to the mark; so it has to one that was never recorded.
   virtual bool reached() = 0;
+  /// Whether work was recorded as it was captured in a CUDA graph, which may run it again at any
+  /// time: it has no end, and counts as none for `reached`.
+  virtual bool is_captured() const = 0;
 };
 std::unique_ptr<StreamMark> make_stream_mark(DeviceKind device);
 

@@ -105,12 +105,20 @@ class CudaLaneTimes final : public LaneTimes {
 
 class CudaMark final : public StreamMark {
  public:
-  void record(Stream stream) override { event_.record(stream); }
+  void record(Stream stream) override {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t code = cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status);
+    if (code != cudaSuccess) cudaGetLastError();  // another stream captures: the call has failed
+    captured_ = captured_ || status != cudaStreamCaptureStatusNone;
+    if (code == cudaSuccess && status == cudaStreamCaptureStatusNone) event_.record(stream);
+  }
   void hold_up(Stream stream) override { event_.hold_up(stream); }
   bool reached() override { return event_.reached(); }
+  bool is_captured() const override { return captured_; }
 
  private:
   TimedCudaEvent event_;
+  bool captured_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/cuda/driver_function.h"
 #include "core/cuda/error.h"
 
 namespace longca {
@@ -12,27 +13,9 @@ namespace {
 
 using BatchMemOp = decltype(&cuStreamBatchMemOp);
 
-/// Looks the function up in the driver that the runtime has loaded: the program is not linked to
-/// libcuda, so that it starts on machines without a driver.
-BatchMemOp find_batch_mem_op() {
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-  const cudaError_t code = cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", &function, 12000,
-                                                            cudaEnableDefault, &found);
-#else
-  const cudaError_t code =
-      cudaGetDriverEntryPoint("cuStreamBatchMemOp", &function, cudaEnableDefault, &found);
-#endif
-  if (code == cudaSuccess && found == cudaDriverEntryPointSuccess) {
-    return reinterpret_cast<BatchMemOp>(function);
-  }
-  cudaGetLastError();
-  return nullptr;
-}
-
 BatchMemOp batch_mem_op() {
-  static const BatchMemOp function = find_batch_mem_op();
+  static const auto function =
+      reinterpret_cast<BatchMemOp>(find_driver_function("cuStreamBatchMemOp"));
   return function;
 }
 

@@ -8,18 +8,15 @@
 #include <string>
 
 #include "attention/kernels/slice/planner/pack.h"
+#include "core/cuda/driver_function.h"
 #include "core/cuda/error.h"
 
 namespace longca::slice::sm90 {
 namespace {
 
-/// cuTensorMapEncodeTiled, found at run time, so that nothing links libcuda.
 auto encode_function() {
   static const auto function = [] {
-    void* pointer = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    LONGCA_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &pointer, 12000,
-                                                 cudaEnableDefault, &result));
+    void* pointer = find_driver_function("cuTensorMapEncodeTiled");
     if (pointer == nullptr) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(pointer);
   }();
