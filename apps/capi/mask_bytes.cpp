@@ -3,7 +3,6 @@
 // query bounds, key bounds, offsets, indices. A mask's slices are sorted, so that equal masks have
 // equal bytes.
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

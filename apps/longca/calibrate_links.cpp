@@ -4,10 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <span>
-#include <utility>
 
 #include "bench/launch/exchange_runner.h"
 #include "bench/launch/rank_machine.h"

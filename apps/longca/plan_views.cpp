@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>

@@ -4,8 +4,6 @@
 #include <poll.h>
 #include <sys/wait.h>
 
-#include <optional>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -28,7 +27,6 @@
 #include "bench/run/state_watch.h"
 #include "core/cuda/cuda_device.h"
 #include "core/error.h"
-#include "core/parse.h"
 #include "core/printable.h"
 #include "core/process.h"
 #include "core/process_keeper.h"

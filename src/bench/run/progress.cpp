@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 #include "core/printable.h"
 
@@ -58,7 +60,9 @@ std::string format_duration(double seconds) {
 }
 
 Progress::Style Progress::style_of_stderr() {
-  return ::isatty(STDERR_FILENO) == 1 ? Style::bar : Style::lines;
+  const char* term = std::getenv("TERM");
+  const bool draws = term != nullptr && std::string_view(term) != "dumb";
+  return draws && ::isatty(STDERR_FILENO) == 1 ? Style::bar : Style::lines;
 }
 
 Progress::Progress(std::size_t cells, Style style, std::FILE* out)

@@ -3,13 +3,16 @@
 #include <fmt/chrono.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <ctime>
 #include <utility>
 
 namespace longca {
 namespace {
 
-volatile std::sig_atomic_t received = 0;
+/// Set by the handler, read by any thread.
+std::atomic<int> received = 0;
+static_assert(std::atomic<int>::is_always_lock_free);
 
 void remember(int number) {
   received = number;

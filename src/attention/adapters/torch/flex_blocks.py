@@ -177,7 +177,7 @@ def _tables_of(mask, form):
     return (*blocks, table), kept
 
 
-def _tiles_of_table(mask, blocks, kept, causal):
+def _tiles_of_table(blocks, kept, causal):
     """The tiles with a kept cell, by sums of the table over the blocks that a tile touches. Every
     one is a partial tile."""
     sums = torch.zeros(
@@ -206,7 +206,7 @@ def block_mask(mask, form, heads, backward):
         partial, full = _tiles_of_blocks(mask, causal)
         return _block_mask(form, tokens, partial, full, None, heads, backward)
     tables, kept = _tables_of(mask, form)
-    partial = _tiles_of_table(mask, tables[:2], kept, causal)
+    partial = _tiles_of_table(tables[:2], kept, causal)
     return _block_mask(form, tokens, partial, None, tables, heads, backward)
 
 

@@ -54,7 +54,7 @@ class RowPatterns {
 
   RowPatterns(int group_tokens, std::vector<RowIntervals>& out);
 
-  /// `words`: BandWords of both sub-tiles. `tokens`: how many of the group exist.
+  /// `words`: a BandWord for each band and both sub-tiles. `tokens`: how many of the group exist.
   View view(std::span<const std::uint64_t> words, int tokens);
 
  private:

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <memory>
