@@ -102,7 +102,7 @@ def masks_of(documents, causal, window):
 
 @torch._disable_dynamo
 def visible_keys(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_function=None, attention_mask=None,
-                 local_size=None, allow_is_bidirectional_skip=False, use_vmap=False, device="cpu", **_):
+                 local_size=None, use_vmap=False, device="cpu", **_):
     """What Transformers calls for a mask. mask_function says of any query and key whether the one sees the other: it is
     asked about neighbours, and then whether it is what longca has made of the answers."""
     if isinstance(attention_mask, Visible):  # a model's, which another one inside it asks about
@@ -146,7 +146,8 @@ def _read(function, batch, tokens, local_size, device):
     reach = tokens if window is None else window
     right = torch.ones((), dtype=torch.bool, device=device)
     if batch * tokens * tokens <= _ALL_CELLS:
-        keys = range(tokens)
+        query, first, last = (x[:, :, None].expand(-1, -1, tokens).flatten(1) for x in (query, first, last))
+        keys = (torch.arange(tokens, device=device).repeat(tokens),)
     else:
         any_two = torch.randint(tokens, (2, *query.shape), generator=torch.Generator().manual_seed(0)).to(device)
         keys = (first - 1, first, query - reach - 1, query - reach, query - 1, query + 1, query + reach,
