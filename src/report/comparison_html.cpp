@@ -99,7 +99,7 @@ std::string plot(const Comparison& comparison, const CellNames& names) {
 
 std::string tiles(const Comparison& comparison) {
   std::string html;
-  for (const CellVerdict verdict : kVerdicts) {
+  for (const CellVerdict verdict : kShownVerdicts) {
     const std::size_t n = comparison.counts.at(verdict);
     if (n > 0) html += fmt::format("<li><b>{}</b>{}</li>", n, to_string(verdict));
   }
@@ -128,8 +128,8 @@ std::string cell_row(const CellComparison& cell, const CellNames& names) {
     }
   }
   return fmt::format(
-      "<tr><td style=\"color:{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-      "<td>{}</td></tr>\n",
+      "<tr><td style=\"color:{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+      "<td class=\"interval\">{}</td><td>{}</td></tr>\n",
       color_of(cell.verdict), to_string(cell.verdict), html_escaped(names.name(cell.c)),
       figure(cell.base_ms), figure(cell.next_ms), ratio, interval,
       html_escaped(describe_changes(cell)));
@@ -141,7 +141,7 @@ void write_comparison_html(std::ostream& out, const Comparison& comparison,
                            const ComparedNames& names) {
   const CellNames cell_names(comparison);
   std::string cells;
-  for (const CellComparison& cell : comparison.cells) cells += cell_row(cell, cell_names);
+  for (const CellComparison* cell : cells_to_show(comparison)) cells += cell_row(*cell, cell_names);
   const std::string heading = fmt::format("{} cells compared", comparison.cells.size());
   out << fill_template(
       kComparisonHtml,

@@ -4,12 +4,16 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "bench/suite/axes.h"
 #include "core/printable.h"
@@ -61,6 +65,25 @@ std::string describe_clock(const CellComparison& cell) {
   return fmt::format("{} in clock cycles", format_change(*cell.clock_ratio));
 }
 
+constexpr std::size_t kMaxAlikeReasons = 3;
+
+/// "2 broken, 1 slower".
+std::string counts_text(const std::map<CellVerdict, std::size_t>& counts) {
+  std::string text;
+  for (const CellVerdict verdict : kShownVerdicts) {
+    const auto found = counts.find(verdict);
+    if (found == counts.end() || found->second == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", found->second, to_string(verdict));
+  }
+  return text;
+}
+
+/// Whether the verdict is one that no table leaves out.
+bool is_certain(const CellComparison* cell) {
+  return std::ranges::find(kShownVerdicts, cell->verdict) <
+         std::ranges::find(kShownVerdicts, CellVerdict::only_base);
+}
+
 class ComparisonPrinter {
  public:
   ComparisonPrinter(std::ostream& out, const Comparison& comparison, const TableOptions& options)
@@ -76,56 +99,66 @@ class ComparisonPrinter {
 
  private:
   void print_counts() {
-    std::string counts;
-    for (const CellVerdict verdict : kVerdicts) {
-      const std::size_t n = comparison_.counts.at(verdict);
-      if (n > 0)
-        counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", n, to_string(verdict));
-    }
     const std::size_t cells = comparison_.cells.size();
-    text_.line(Ink::bold, fmt::format("{} cell{}: {}", cells, cells == 1 ? "" : "s", counts));
+    text_.line(Ink::bold, fmt::format("{} cell{}: {}", cells, cells == 1 ? "" : "s",
+                                      counts_text(comparison_.counts)));
     print_failed_alike();
   }
 
   /// Cells that are the same because they failed in one way in both: no time stands behind that.
   void print_failed_alike() {
-    std::map<StatusCode, std::pair<std::size_t, std::string>> failed;  // how many, the first reason
+    std::map<std::pair<StatusCode, std::string>, std::size_t> counts;
     for (const CellComparison& cell : comparison_.cells) {
       if (cell.verdict != CellVerdict::same || cell.time || !cell.next_status) continue;
-      auto& [count, reason] = failed[*cell.next_status];
-      if (count++ == 0) reason = cell.reason;
+      ++counts[{*cell.next_status, cell.reason}];
     }
-    for (const auto& [status, found] : failed) {
-      const auto& [count, reason] = found;
-      fmt::print(out_, "{} of the same ha{} no time in either file: {}, {}\n", count,
-                 count == 1 ? "s" : "ve", to_string(status), printable(reason));
+    std::vector<std::pair<std::size_t, std::string>> failed;  // how many, why
+    for (const auto& [why, count] : counts) {
+      const auto& [status, reason] = why;
+      failed.emplace_back(
+          count, fmt::format("{}{}{}", to_string(status), reason.empty() ? "" : ", ", reason));
     }
+    std::ranges::stable_sort(failed, std::greater(), [](const auto& why) { return why.first; });
+    const std::size_t lines = std::min(failed.size(), kMaxAlikeReasons);
+    for (const auto& [count, why] : std::span(failed).first(lines)) {
+      text_.sentence(fmt::format("{} of the same ha{} no time in either file: {}", count,
+                                 count == 1 ? "s" : "ve", printable(why)));
+    }
+    std::size_t left = 0;
+    for (const auto& [count, why] : std::span(failed).subspan(lines)) left += count;
+    if (left == 0) return;
+    const std::size_t reasons = failed.size() - lines;
+    fmt::print(out_, "and {} more reason{} of {} cell{}\n", reasons, reasons == 1 ? "" : "s", left,
+               left == 1 ? "" : "s");
   }
 
   void print_environment() {
     for (const auto& [name, base, next] : comparison_.environment) {
-      fmt::print(out_, "{}: {} → {}\n", printable(name), base.empty() ? "-" : printable(base),
-                 next.empty() ? "-" : printable(next));
+      text_.sentence(fmt::format("{}: {} → {}", printable(name),
+                                 base.empty() ? "-" : printable(base),
+                                 next.empty() ? "-" : printable(next)));
     }
   }
 
   void print_cells() {
-    std::vector<const CellComparison*> shown;
-    for (const CellComparison& cell : comparison_.cells) {
-      if (cell.verdict != CellVerdict::same || !cell.changes.empty()) shown.push_back(&cell);
-    }
+    std::vector<const CellComparison*> shown = cells_to_show(comparison_);
+    std::erase_if(shown, [](const CellComparison* cell) {
+      return cell->verdict == CellVerdict::same && cell->changes.empty();
+    });
     if (shown.empty()) return;
-    // Broken cells come first, and each is named.
-    const std::size_t lines = std::min(
-        shown.size(), std::max(kMaxComparedLines, comparison_.counts.at(CellVerdict::broken)));
+    const auto certain = std::ranges::count_if(shown, is_certain);
+    const std::size_t lines =
+        std::min(shown.size(), std::max(kMaxComparedLines, static_cast<std::size_t>(certain)));
     int width = 4;
     for (std::size_t i = 0; i < lines; ++i) widen(width, printable(names_.name(shown[i]->c)));
     out_ << '\n';
     text_.line(Ink::bold, fmt::format("{:9}  {:{}}  {:>9}  {:>9}  {:>8}  {:14}", "verdict", "cell",
                                       width, "base ms", "new ms", "change", "ratio, 95 %"));
     for (std::size_t i = 0; i < lines; ++i) print_cell(*shown[i], width);
-    if (shown.size() > lines)
-      fmt::print(out_, "and {} more; --json has all\n", shown.size() - lines);
+    if (shown.size() == lines) return;
+    std::map<CellVerdict, std::size_t> left;
+    for (const CellComparison* cell : std::span(shown).subspan(lines)) ++left[cell->verdict];
+    fmt::print(out_, "and {} more: {}; --json has all\n", shown.size() - lines, counts_text(left));
   }
 
   void print_cell(const CellComparison& cell, int width) {
@@ -190,6 +223,18 @@ nlohmann::ordered_json cell_json(const CellComparison& cell) {
 
 }  // namespace
 
+std::vector<const CellComparison*> cells_to_show(const Comparison& comparison) {
+  std::vector<const CellComparison*> cells;
+  for (const CellComparison& cell : comparison.cells) cells.push_back(&cell);
+  const auto place = [](const CellComparison* cell) {
+    if (cell->verdict == CellVerdict::same && !cell->changes.empty())
+      return std::pair(std::ranges::find(kShownVerdicts, CellVerdict::unclear), 0);
+    return std::pair(std::ranges::find(kShownVerdicts, cell->verdict), 1);
+  };
+  std::ranges::stable_sort(cells, {}, place);
+  return cells;
+}
+
 CellNames::CellNames(const Comparison& comparison) {
   for (const Axis& axis : axis_table()) {
     std::set<std::string> values;
@@ -214,6 +259,7 @@ std::string CellNames::name(const Case& c) const {
 std::string format_change(double ratio) {
   const double percent = (ratio - 1) * 100;
   if (percent > 900) return fmt::format("{:.1f} x", ratio);
+  if (std::abs(percent) < 0.05) return "0.0 %";  // not -0.0
   return fmt::format("{:+.1f} %", percent);
 }
 

@@ -3,6 +3,7 @@
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "bench/compare/compare_records.h"
 #include "report/table.h"
@@ -17,8 +18,18 @@ struct ComparedNames {
   std::string next;
 };
 
-/// Prints the counts, what differs in the environment, and a line per cell that is not `same`,
-/// worst first, at most kMaxLines.
+/// The order in which people read verdicts: what is certain first. JSON keeps that of kVerdicts.
+inline constexpr CellVerdict kShownVerdicts[] = {
+    CellVerdict::broken,    CellVerdict::slower,   CellVerdict::fixed,   CellVerdict::faster,
+    CellVerdict::only_base, CellVerdict::only_new, CellVerdict::unclear, CellVerdict::same};
+
+/// The cells in that order; those that are `same` but for a metric beside the time stand before the
+/// unclear ones.
+std::vector<const CellComparison*> cells_to_show(const Comparison& comparison);
+
+/// Prints the counts, what differs in the environment, and a line per cell that is not `same` or
+/// has changes: at most kMaxComparedLines, but for broken, slower, fixed and faster cells, which
+/// all have one.
 inline constexpr std::size_t kMaxComparedLines = 60;
 void print_comparison(std::ostream& out, const Comparison& comparison, const ComparedNames& names,
                       const TableOptions& options = {});

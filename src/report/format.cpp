@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "bench/record/origin.h"
 
@@ -24,9 +26,11 @@ std::string format_figure(double value) {
   const double size = std::abs(value);
   if (size >= 1000) return fmt::format("{:.0f}", value);
   if (size >= 10) return fmt::format("{:.1f}", value);
-  if (size >= 1 || size == 0) return fmt::format("{:.2f}", value);
+  if (size >= 1 || size == 0) return fmt::format("{:.2f}", size == 0 ? 0 : value);
   const int decimals = size < 1e-6 ? 9 : 2 - static_cast<int>(std::floor(std::log10(size)));
-  return fmt::format("{:.{}f}", value, decimals);
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  const bool is_zero = text.find_first_of("123456789") == text.npos;
+  return is_zero && value < 0 ? text.substr(1) : text;
 }
 
 std::string format_bytes(double bytes) {
@@ -127,17 +131,96 @@ std::string join_axes(const AxisTexts& axes, std::string_view separator) {
   return fmt::format("{}", fmt::join(axis_items(axes), separator));
 }
 
+namespace {
+
+using Parts = std::vector<std::string>;
+
+/// The texts between ", ", those that repeat as one: "4 × NVIDIA H200".
+Parts parts_of(std::string_view text) {
+  Parts parts;
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(", "));
+    int count = 0;
+    do {
+      text.remove_prefix(std::min(part.size() + 2, text.size()));
+      ++count;
+    } while (!text.empty() && (text == part || text.starts_with(fmt::format("{}, ", part))));
+    parts.push_back(count == 1 ? std::string(part) : fmt::format("{} × {}", count, part));
+  }
+  return parts;
+}
+
+/// "Example, 2 cores, H200" and "driver 550.54" of "Example, 2 cores, H200 (driver 550.54)".
+std::pair<std::string_view, std::string_view> split_driver(std::string_view machine) {
+  const std::size_t at = machine.rfind(" (driver ");
+  if (at == machine.npos || !machine.ends_with(')')) return {machine, ""};
+  return {machine.substr(0, at), machine.substr(at + 2, machine.size() - at - 3)};
+}
+
+/// Removes from all lists, and returns, the parts that each of them has.
+Parts take_shared(std::vector<Parts>& lists) {
+  Parts shared;
+  for (const std::string& part : lists.front()) {
+    const auto has = [&](const Parts& list) { return std::ranges::find(list, part) != list.end(); };
+    if (std::ranges::all_of(lists, has)) shared.push_back(part);
+  }
+  for (Parts& list : lists) {
+    std::erase_if(list, [&](const std::string& part) {
+      return std::ranges::find(shared, part) != shared.end();
+    });
+  }
+  return shared;
+}
+
+/// "a.so 0123456789abcdef".
+std::string plugins_text(const Origin& origin) {
+  if (origin.plugins.empty()) return "no plug-ins";
+  Parts plugins;
+  for (const auto& [name, hash] : origin.plugins) plugins.push_back(name + ' ' + hash);
+  return fmt::format("{}", fmt::join(plugins, ", "));
+}
+
+}  // namespace
+
+std::string short_machine(std::string_view machine) {
+  const auto [parts, driver] = split_driver(machine);
+  const std::string text = fmt::format("{}", fmt::join(parts_of(parts), ", "));
+  return driver.empty() ? text : fmt::format("{} ({})", text, driver);
+}
+
 std::string describe_origins(std::span<const Record> records) {
   if (records.empty()) return "";
   const std::vector<OriginCells> origins = origins_of(records);
   if (origins.size() == 1) return machine_of_case(records.back());
   constexpr std::size_t kShown = 8;
-  std::string text = fmt::format("{} origins", origins.size());
-  std::string machine;  // is named once for the builds that follow
-  for (const auto& [origin, cells] : std::span(origins).first(std::min(origins.size(), kShown))) {
-    text += machine.empty() ? ": " : "; ";
-    if (origin.machine != machine) text += (machine = origin.machine) + ": ";
-    text += fmt::format("{} ({} cell{})", origin.build, cells, cells == 1 ? "" : "s");
+  std::vector<Parts> machines;
+  std::vector<Parts> builds;
+  for (const auto& [origin, cells] : origins) {
+    const auto [parts, driver] = split_driver(origin.machine);
+    machines.push_back(parts_of(parts));
+    if (!driver.empty()) machines.back().emplace_back(driver);
+    builds.push_back(parts_of(origin.build));
+  }
+  Parts shared = take_shared(machines);
+  for (std::string& part : take_shared(builds)) shared.push_back(std::move(part));
+  std::vector<std::pair<std::string, std::string>> listed;  // by machine: its builds
+  for (std::size_t i = 0; i < std::min(origins.size(), kShown); ++i) {
+    const std::string machine = fmt::format("{}", fmt::join(machines[i], ", "));
+    std::string build = fmt::format("{}", fmt::join(builds[i], ", "));
+    if (machine.empty() && build.empty()) build = plugins_text(origins[i].origin);
+    const auto known = std::ranges::find(listed, machine, [](auto& item) { return item.first; });
+    std::string& text =
+        known == listed.end() ? listed.emplace_back(machine, "").second : known->second;
+    const std::size_t cells = origins[i].cells;
+    text += fmt::format("{}{}{}({} cell{})", text.empty() ? "" : ", ", build,
+                        build.empty() ? "" : " ", cells, cells == 1 ? "" : "s");
+  }
+  std::string text = fmt::format("{} origins{}{}", origins.size(),
+                                 shared.empty() ? "" : ", all of ", fmt::join(shared, ", "));
+  for (const auto& [machine, its_builds] : listed) {
+    text += &machine == &listed.front().first ? ": " : "; ";
+    if (!machine.empty()) text += machine + (its_builds.starts_with('(') ? " " : ": ");
+    text += its_builds;
   }
   if (origins.size() > kShown) text += fmt::format("; {} more", origins.size() - kShown);
   return text;

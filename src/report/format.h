@@ -60,8 +60,11 @@ std::vector<std::string> axis_items(const AxisTexts& axes);
 /// "heads 8:2 · dim 128".
 std::string join_axes(const AxisTexts& axes, std::string_view separator);
 
+/// A machine (Origin::machine) with cards that repeat as one: "…, 4 × NVIDIA H200 (driver 550.54)".
+std::string short_machine(std::string_view machine);
+
 /// The machine of the last record or, where records have several origins (origin.h), all of them:
-/// "2 origins: AMD EPYC 9R14, 2 cores: 0.2.0, commit 1a2b (24 cells); 0.2.0, commit 3c4d (1 cell)".
+/// "2 origins, all of AMD EPYC 9R14, 2 cores, 0.2.0: commit 1a2b (24 cells), commit 3c4d (1 cell)".
 std::string describe_origins(std::span<const Record> records);
 /// Adds their number, {"origins", "2"}, where there are several: every view shows `axes`.
 void add_origins(AxisTexts& axes, std::span<const Record> records);

@@ -98,6 +98,7 @@ class Drawing {
       key.push_back(std::move(item));
     }
     head.add_line(key);
+    head.add_hint(figure_.hint);
     return head;
   }
 

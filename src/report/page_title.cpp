@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "bench/record/origin.h"
@@ -21,16 +23,15 @@ std::string ranks_text(const std::set<int>& ranks) {
   return fmt::format("{} rank{}", text, ranks == std::set<int>{1} ? "" : "s");
 }
 
-/// "NVIDIA H200 and AMD EPYC 9R14, 2 cores"; their number if there are more than three.
-std::string machines_text(std::span<const Record> records) {
-  std::vector<std::string> machines;
-  std::set<std::string> known;
-  for (const Record& record : records) {
-    std::string machine = machine_of_case(record);
-    if (!machine.empty() && known.insert(machine).second) machines.push_back(std::move(machine));
-  }
-  if (machines.size() > 3) return fmt::format("{} machines", machines.size());
-  return fmt::format("{}", fmt::join(machines, " and "));
+/// "A and B"; of more than three how many there are.
+std::string short_list(const std::vector<std::string>& names, std::string_view what) {
+  if (names.size() > 3) return fmt::format("{} {}", names.size(), what);
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
+void add_name(std::vector<std::string>& names, const std::string& name) {
+  if (name.empty() || std::ranges::find(names, name) != names.end()) return;
+  names.push_back(name);
 }
 
 }  // namespace
@@ -48,10 +49,31 @@ std::string page_heading(std::span<const Record> records) {
   std::string heading = "Attention kernels";
   if (!ranks.empty()) {
     heading = "Context parallelism over " + ranks_text(ranks);
-    if (has_single) heading += ", and attention kernels,";
+    if (has_single) heading += ", and attention kernels";
   }
-  const std::string machines = machines_text(records);
-  return machines.empty() ? heading : heading + " on " + machines;
+  if (const std::string machines = machines_text(records); !machines.empty()) {
+    heading += (!ranks.empty() && has_single ? ", on " : " on ") + machines;
+  }
+  const std::string simulated = simulated_text(records);
+  return simulated.empty() ? heading : heading + ", " + simulated;
+}
+
+std::string machines_text(std::span<const Record> records) {
+  std::vector<std::string> machines;
+  for (const Record& record : records) {
+    if (!record.c.platform) add_name(machines, machine_of_case(record));
+  }
+  return short_list(machines, "machines");
+}
+
+std::string simulated_text(std::span<const Record> records) {
+  std::vector<std::string> platforms;
+  for (const Record& record : records) add_name(platforms, record.c.platform.value_or(""));
+  if (platforms.empty()) return "";
+  const bool is_all = std::ranges::all_of(
+      records, [](const Record& record) { return record.c.platform.has_value(); });
+  return fmt::format("{}simulated on {}", is_all ? "" : "in part ",
+                     short_list(platforms, "platforms"));
 }
 
 }  // namespace longca

@@ -16,6 +16,7 @@ namespace {
 constexpr int kLineHeight = 22;
 constexpr int kMargin = 20;
 constexpr double kLetterWidth = 7.4;
+constexpr double kSmallLetterWidth = 5.8;
 constexpr double kSquare = 6;   ///< half its width
 constexpr double kStroke = 11;  ///< half its width
 constexpr double kItemSpace = 22;
@@ -133,6 +134,15 @@ void PlotHead::add_axes(const AxisTexts& axes) {
   add_line(items);
 }
 
+void PlotHead::add_hint(const std::string& text) {
+  constexpr std::size_t kMaxLines = 3;
+  if (text.empty()) return;
+  const auto letters = static_cast<std::size_t>((width_ - 2 * kMargin) / kSmallLetterWidth);
+  for (std::string& line : wrapped_text(text, letters, kMaxLines)) {
+    add_line({{.text = std::move(line), .is_small = true}});
+  }
+}
+
 int PlotHead::height() const {
   return line_ * kLineHeight + kMargin;
 }
@@ -157,9 +167,12 @@ std::string PlotHead::script(int height) const {
       script += fmt::format("set label '' at screen {:.4f},{:.4f} point pt {} ps 0.9 lc rgb '{}'\n",
                             (x + kStroke) / width_, y, placed.item.point, placed.item.color);
     }
-    script += fmt::format(
-        "set label {} at screen {:.4f},{:.4f} left front{}\n", gnuplot_quoted(placed.item.text),
-        (placed.x + sign_width(placed.item)) / width_, y, placed.line == 0 ? " font ',12'" : "");
+    script += fmt::format("set label {} at screen {:.4f},{:.4f} left front{}\n",
+                          gnuplot_quoted(placed.item.text),
+                          (placed.x + sign_width(placed.item)) / width_, y,
+                          placed.line == 0       ? " font ',12'"
+                          : placed.item.is_small ? " font ',8' tc rgb '#606060'"
+                                                 : "");
   }
   return script;
 }

@@ -35,6 +35,7 @@ class PlotHead {
     std::string color{};  ///< of the sign before it; none without
     int dash = 0;   ///< above 0: the sign is a stroke of this gnuplot dash type, else a square
     int point = 0;  ///< above 0: a point of this gnuplot type on the stroke
+    bool is_small = false;  ///< in small grey letters
   };
 
   /// `width` of the figure, in pixels of a 96 dpi screen.
@@ -44,6 +45,8 @@ class PlotHead {
   void add_line(const std::vector<Item>& items);
   /// Adds a line of axes: "heads 64:8   dim 128".
   void add_axes(const AxisTexts& axes);
+  /// Adds a text in small grey letters, on at most three lines.
+  void add_hint(const std::string& text);
   int height() const;
   /// The gnuplot labels and squares, for a figure of this height.
   std::string script(int height) const;

@@ -1,19 +1,30 @@
 #include "report/plots.h"
 
+#include <algorithm>
+#include <span>
+#include <string>
+
 #include "core/output_file.h"
 #include "report/data/figures.h"
 #include "report/gnuplot.h"
 #include "report/gnuplot_figure.h"
+#include "report/page_title.h"
 #include "report/plots_index.h"
 
 namespace longca {
 namespace {
 
-void add_plots(const FigureSet& set, const View& view, std::vector<Plot>& plots) {
+void add_plots(const FigureSet& set, const View& view, std::span<const Record> records,
+               std::vector<Plot>& plots) {
+  const std::string machines = machines_text(records);
   for (const Figure& figure : set.figures) {
     for (const AxisTexts& setting : settings_to_draw(figure)) {
       AxisTexts axes = setting;
       axes.insert(axes.end(), view.common.begin(), view.common.end());
+      const auto names_machine = [](const auto& axis) { return axis.first == "machine"; };
+      if (!machines.empty() && std::ranges::none_of(axes, names_machine)) {
+        axes.emplace_back("machine", machines);
+      }
       plots.push_back(
           {{plot_stem(figure.name, setting), figure.title, join_axes(setting, ", "), figure.hint},
            gnuplot_figure(set, narrowed(figure, setting), axes)});
@@ -29,8 +40,8 @@ std::vector<Plot> plots_of(std::span<const Record> records) {
   const View over_ranks = make_view(split.over_ranks);
   const DenseComparison comparison = compare_with_dense(split.single);
   std::vector<Plot> plots;
-  add_plots(make_rank_figures(over_ranks, split), over_ranks, plots);
-  add_plots(make_device_figures(single, comparison), single, plots);
+  add_plots(make_rank_figures(over_ranks, split), over_ranks, split.over_ranks, plots);
+  add_plots(make_device_figures(single, comparison), single, split.single, plots);
   return plots;
 }
 

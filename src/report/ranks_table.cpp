@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
+#include <vector>
 
 #include "core/printable.h"
 #include "report/data/ranking.h"
+#include "report/page_title.h"
 #include "report/ranks_metrics.h"
 #include "report/scheme_names.h"
 #include "report/table.h"
@@ -19,7 +22,7 @@ constexpr int kShareWidth = 5;    ///< "100%"
 constexpr int kExposedWidth = 8;  ///< "123.4"
 constexpr int kSentWidth = 11;    ///< "1023 KiB ="
 constexpr int kImbalanceWidth = 6;
-constexpr int kErrorWidth = 8;
+constexpr int kErrorWidth = 7;
 constexpr int kSpreadWidth = 6;
 constexpr std::size_t kMaxDifferences = 12;
 
@@ -30,11 +33,13 @@ struct Layout {
   int scheme = 6;
   int kernel = 0;  ///< 0: all cells have the same
   bool sent = true;
+  bool intervals = false;  ///< beside times
   bool error = true;
   bool imbalance = true;
   bool memory = true;
   bool exposed_ms = true;
   bool spread = false;  ///< of draws
+  std::vector<std::string> left_out{};
 
   int left() const {
     return tokens + kGap + kRanksWidth + kGap + scheme + (kernel > 0 ? kGap + kernel : 0);
@@ -52,7 +57,8 @@ struct Layout {
 
 Layout layout_for(const View& view, int width) {
   Layout layout;
-  layout.time = time_width(view);
+  layout.time = time_width(view, true);
+  layout.intervals = layout.time > time_width(view, false);
   layout.spread = view.has_draws;
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
@@ -65,9 +71,15 @@ Layout layout_for(const View& view, int width) {
     for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));
   }
   const auto passes = static_cast<int>(std::ranges::count(view.has_pass, true));
-  for (bool* column :
-       {&layout.exposed_ms, &layout.memory, &layout.imbalance, &layout.error, &layout.sent}) {
-    if (layout.width(passes) > width) *column = false;
+  const std::pair<bool*, const char*> optional[] = {
+      {&layout.exposed_ms, "exposed ms"}, {&layout.memory, "memory"}, {&layout.imbalance, "imbal."},
+      {&layout.error, "error"},           {&layout.intervals, "±"},   {&layout.sent, "sent"}};
+  for (const auto& [column, name] : optional) {
+    if (layout.width(passes) <= width) break;
+    if (!*column) continue;
+    *column = false;
+    if (column == &layout.intervals) layout.time = time_width(view, false);
+    layout.left_out.emplace_back(name);
   }
   return layout;
 }
@@ -89,14 +101,15 @@ class RanksTablePrinter {
 
  private:
   void print_heading(std::span<const Record> records) {
-    out_ << text_.paint(Ink::bold, "Over ranks: " + describe_counts(view_)) << '\n';
+    const std::string simulated = printable(simulated_text(records));
+    const std::string title = simulated.empty() ? "Over ranks" : "Over ranks, " + simulated;
+    out_ << text_.paint(Ink::bold, title + ": " + describe_counts(view_)) << '\n';
     std::vector<std::string> items;
     if (layout_.kernel == 0) items.push_back("kernel " + view_.kernels.front());
     for (const std::string& item : axis_items(view_.common)) items.push_back(item);
     for (const std::string& setting : scheme_settings(records)) items.push_back(setting);
     text_.wrapped(items);
-    const std::string machine = describe_origins(records);
-    if (!machine.empty()) out_ << printable(machine) << '\n';
+    text_.origins(records);
   }
 
   void print_section(const ViewSection& section) {
@@ -163,7 +176,7 @@ class RanksTablePrinter {
                                      kRateWidth + layout_.time - 1, "", rest() - layout_.time));
     }
     return text_.figure(format_figure(*rate * view_.unit.per_tflops), kRateWidth, is_marked) +
-           text_.time(*record, layout_.time) + communication_text(record);
+           text_.time(*record, layout_.time, layout_.intervals) + communication_text(record);
   }
 
   /// The width of a pass after its rate.
@@ -174,6 +187,8 @@ class RanksTablePrinter {
     const auto percent = exposed_percent(record);
     const auto sent = metric_of(record, "bytes_sent");
     const BytesCheck check = check_bytes(record);
+    has_negative_ = has_negative_ ||
+                    (layout_.exposed_ms ? exposed.value_or(0) < 0 : percent.value_or(0) <= -0.5);
     has_equal_ = has_equal_ || check == BytesCheck::equal;
     std::string text;
     if (layout_.exposed_ms) {
@@ -223,13 +238,14 @@ class RanksTablePrinter {
   void print_legend() {
     out_ << '\n' << view_.unit.name << " are per rank.\n";
     const auto add = [&](bool shown, std::string_view sentence) {
-      if (shown) out_ << sentence << '\n';
+      if (shown) text_.sentence(sentence);
     };
     text_.marks("mask, length and number of ranks");
+    const std::string noise = has_negative_ ? "; below 0: noise" : "";
     add(layout_.exposed_ms,
-        "exposed time that communication adds to the ranks' steps, ms and share");
+        "exposed time that communication adds to the ranks' steps, ms and share" + noise);
     add(!layout_.exposed_ms,
-        "exp.    share of the time that communication adds to the ranks' steps");
+        "exp.    share of the time that communication adds to the ranks' steps" + noise);
     add(layout_.sent && has_equal_,
         "sent    by the rank that sends most in one pass; = equals the scheme's formula to the "
         "byte");
@@ -238,9 +254,10 @@ class RanksTablePrinter {
     add(layout_.error,
         "error   largest relative error of O, dQ, dK, dV against the float64 reference");
     if (layout_.memory) {
-      out_ << fmt::format("memory  {} peak of the rank that needs most\n",
-                          to_string(memory_pass(view_)));
+      text_.sentence(fmt::format("memory  {} peak of the rank that needs most{}",
+                                 to_string(memory_pass(view_)), memory_gaps(view_)));
     }
+    text_.left_out(layout_.left_out);
   }
 
   std::ostream& out_;
@@ -248,6 +265,7 @@ class RanksTablePrinter {
   const View& view_;
   Layout layout_;
   bool has_equal_ = false;
+  bool has_negative_ = false;  // a share of exposed time
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ostream>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "core/printable.h"
 #include "report/table.h"
@@ -28,6 +30,7 @@ struct SparseLayout {
   bool share = false;
   bool memory = true;
   bool rate = true;
+  std::vector<std::string> left_out{};
 
   int left() const { return tokens + kGap + kernel; }
   /// The width of a density's columns up to the ratio and its mark, without the gap before them.
@@ -55,8 +58,14 @@ SparseLayout layout_for(const DensityTable& table, int width) {
       widen(layout.break_even, describe_break_even(line.kernel_time));
     }
   }
-  for (bool* column : {&layout.rate, &layout.memory, &layout.share, &layout.total}) {
-    if (layout.width() > width) *column = false;
+  const std::pair<bool*, const char*> optional[] = {{&layout.rate, "rate"},
+                                                    {&layout.memory, "memory"},
+                                                    {&layout.share, "sel."},
+                                                    {&layout.total, "total"}};
+  for (const auto& [column, name] : optional) {
+    if (layout.width() <= width) break;
+    if (*column) layout.left_out.emplace_back(name);
+    *column = false;
   }
   return layout;
 }
@@ -88,6 +97,9 @@ class SparseTablePrinter {
     layout_ = layout_for(table, width_);
     has_total_ = has_total_ || layout_.total;
     has_share_ = has_share_ || layout_.share;
+    for (const std::string& column : layout_.left_out) {
+      if (std::ranges::find(left_out_, column) == left_out_.end()) left_out_.push_back(column);
+    }
     out_ << '\n';
     std::string title = table.title();
     if (!table.setting.empty()) title += " · " + join_axes(table.setting, " · ");
@@ -230,6 +242,7 @@ class SparseTablePrinter {
         out_ << fmt::format("{}              {}\n", status_mark(code), status_text(code));
       }
     }
+    text_.left_out(left_out_);
   }
 
   std::ostream& out_;
@@ -239,7 +252,8 @@ class SparseTablePrinter {
   SparseLayout layout_;  // of the table that is being printed
   bool has_total_ = false;
   bool has_share_ = false;
-  std::set<StatusCode> marks_;  // that were printed
+  std::set<StatusCode> marks_;         // that were printed
+  std::vector<std::string> left_out_;  // columns of some table
 };
 
 }  // namespace

@@ -1,11 +1,15 @@
 #include "report/table.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <ostream>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/printable.h"
 #include "report/data/ranking.h"
@@ -17,9 +21,9 @@ namespace {
 
 constexpr int kRateWidth = 8;     ///< "123.4*"
 constexpr int kStatusWidth = 12;  ///< "unsupported", which may reach into the time column
-constexpr int kErrorWidth = 8;
+constexpr int kErrorWidth = 7;
 constexpr int kSpreadWidth = 6;
-constexpr int kMinWidth = 40;  ///< of COLUMNS
+constexpr int kMinWidth = 40;  ///< of a terminal that is believed
 constexpr int kMaxWidth = 10'000;
 
 /// The columns that fit the terminal, and their widths.
@@ -29,9 +33,11 @@ struct Layout {
   int time = 0;  ///< time_width
   int kernel = 6;
   bool times = true;
+  bool intervals = false;  ///< beside times
   bool error = true;
   bool memory = true;
   bool spread = false;  ///< of draws
+  std::vector<std::string> left_out{};
 };
 
 class TablePrinter {
@@ -68,7 +74,8 @@ class TablePrinter {
 
   static Layout layout_for(const View& view, int width) {
     Layout layout;
-    layout.time = time_width(view);
+    layout.time = time_width(view, true);
+    layout.intervals = layout.time > time_width(view, false);
     layout.spread = view.has_draws;
     for (const ViewSection& section : view.sections) {
       for (const ViewGroup& group : section.groups) {
@@ -77,8 +84,16 @@ class TablePrinter {
       }
     }
     for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));
-    for (bool* column : {&layout.memory, &layout.error, &layout.times}) {
-      if (width_of(layout, passes_of(view)) > width) *column = false;
+    const std::pair<bool*, const char*> optional[] = {{&layout.memory, "memory"},
+                                                      {&layout.error, "error"},
+                                                      {&layout.intervals, "±"},
+                                                      {&layout.times, "ms"}};
+    for (const auto& [column, name] : optional) {
+      if (width_of(layout, passes_of(view)) <= width) break;
+      if (!*column) continue;
+      *column = false;
+      if (column == &layout.intervals) layout.time = time_width(view, false);
+      layout.left_out.emplace_back(name);
     }
     return layout;
   }
@@ -86,8 +101,7 @@ class TablePrinter {
   void print_heading(std::span<const Record> records) {
     out_ << text_.paint(Ink::bold, describe_counts(view_)) << '\n';
     text_.wrapped(axis_items(view_.common));
-    const std::string machine = describe_origins(records);
-    if (!machine.empty()) out_ << printable(machine) << '\n';
+    text_.origins(records);
   }
 
   void print_section(const ViewSection& section) {
@@ -149,7 +163,7 @@ class TablePrinter {
     }
     std::string text =
         text_.figure(format_figure(*rate * view_.unit.per_tflops), rate_width(layout_), is_marked);
-    if (layout_.times) text += text_.time(*record, layout_.time);
+    if (layout_.times) text += text_.time(*record, layout_.time, layout_.intervals);
     return text;
   }
 
@@ -174,7 +188,9 @@ class TablePrinter {
     if (layout_.error) {
       out_ << "error   largest relative error of O, dQ, dK, dV against the float64 reference\n";
     }
-    if (layout_.memory) out_ << "memory  " << to_string(memory_pass(view_)) << " peak\n";
+    if (layout_.memory)
+      out_ << "memory  " << to_string(memory_pass(view_)) << " peak" << memory_gaps(view_) << '\n';
+    text_.left_out(layout_.left_out);
   }
 
   std::ostream& out_;
@@ -187,11 +203,21 @@ class TablePrinter {
 
 TableOptions terminal_table_options() {
   TableOptions options;
-  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
-    const int width = std::atoi(columns);
-    if (width >= kMinWidth && width <= kMaxWidth) options.width = width;
+  const bool is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  const auto take = [&](int width) {
+    const bool is_valid = width >= kMinWidth && width <= kMaxWidth;
+    if (is_valid) options.width = width;
+    return is_valid;
+  };
+  const char* columns = std::getenv("COLUMNS");
+  winsize size{};
+  if ((columns == nullptr || !take(std::atoi(columns))) && is_terminal &&
+      ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    take(size.ws_col);
   }
-  options.color = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  const char* terminal = std::getenv("TERM");
+  const bool knows_colors = terminal != nullptr && std::string_view(terminal) != "dumb";
+  options.color = is_terminal && knows_colors && std::getenv("NO_COLOR") == nullptr;
   return options;
 }
 

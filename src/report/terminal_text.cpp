@@ -1,6 +1,7 @@
 #include "report/terminal_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,18 +16,29 @@ namespace longca {
 namespace {
 
 constexpr std::size_t kMaxReasons = 12;
-constexpr int kTimeWidth = 8;        ///< "12345.6~"
-constexpr int kTimeSpreadWidth = 7;  ///< " ±12.3%"
+constexpr int kLegendIndent = 8;
+constexpr int kTimeWidth = 8;  ///< " 12345~", of a column at least
 
-/// " ±0.4%", at most kTimeSpreadWidth columns: the interval of two rounds may be huge.
+/// "±0.4%"; the interval of two rounds may be huge.
 std::string spread_text(double pct) {
-  if (pct >= 999.5) return " ±>999%";
-  return fmt::format(" ±{:.{}f}%", pct, pct < 99.95 ? 1 : 0);
+  if (pct >= 999.5) return "±>999%";
+  return fmt::format("±{:.{}f}%", pct, pct < 99.95 ? 1 : 0);
 }
 
+/// Whether the interval stands beside the time: of one round where it is wider than was asked for.
 bool has_spread(const Record& record) {
-  return record.rounds_ms.size() > 1 && record.metrics.contains("time_ci_pct");
+  if (!record.metrics.contains("time_ci_pct")) return false;
+  return record.rounds_ms.size() > 1 || interval_mark(record) == kUnsettledMark;
 }
+
+/// "12.3" or "12.3±0.4%".
+std::string time_text(const Record& record, bool intervals) {
+  const auto time = metric_of(&record, "time_ms");
+  std::string text = time ? format_figure(*time) : "-";
+  if (intervals && has_spread(record)) text += spread_text(record.metrics.at("time_ci_pct"));
+  return text;
+}
+
 constexpr std::size_t kMaxNames = 6;
 
 /// "sdpa, fa2, flex and 11 more".
@@ -43,9 +55,25 @@ void widen(int& column, std::string_view text) {
   column = std::max(column, columns_of(text));
 }
 
-int time_width(const View& view) {
-  const auto spread = [](const Record* record) { return has_spread(*record); };
-  return kTimeWidth + (std::ranges::any_of(view.records(), spread) ? kTimeSpreadWidth : 0);
+int time_width(const View& view, bool intervals) {
+  int width = kTimeWidth;
+  for (const Record* record : view.records()) {
+    if (record->status.ok()) width = std::max(width, columns_of(time_text(*record, intervals)) + 2);
+  }
+  return width;
+}
+
+std::string_view memory_gaps(const View& view) {
+  const auto is_gap = [&](const ViewRow& row) {
+    return row.pass(memory_pass(view)) == nullptr && largest_of(row, "peak_bytes");
+  };
+  const auto has_gap = [&](const ViewGroup& group) {
+    return std::ranges::any_of(group.rows, is_gap);
+  };
+  const auto has_gaps = [&](const ViewSection& section) {
+    return std::ranges::any_of(section.groups, has_gap);
+  };
+  return std::ranges::any_of(view.sections, has_gaps) ? "; - for a row without that pass" : "";
 }
 
 Ink ink_of(StatusCode status) {
@@ -91,6 +119,11 @@ void TerminalText::wrapped(const std::vector<std::string>& items) {
     columns += wanted;
   }
   if (!line.empty()) out_ << line << '\n';
+}
+
+void TerminalText::origins(std::span<const Record> records) {
+  const std::string text = printable(describe_origins(records));
+  if (!text.empty()) out_ << with_hanging_indent(text, options_.width, kGap) << '\n';
 }
 
 void TerminalText::summary(const View& view) {
@@ -166,25 +199,31 @@ std::string TerminalText::figure(const std::string& text, int width, bool is_bes
                fmt::format("{:>{}}{}", text, width - 1, is_best ? "*" : " "));
 }
 
-std::string TerminalText::time(const Record& record, int width) {
-  const auto time = metric_of(&record, "time_ms");
+std::string TerminalText::time(const Record& record, int width, bool intervals) {
   const std::string_view mark = interval_mark(record);
   has_unsettled_ = has_unsettled_ || mark == kUnsettledMark;
   has_no_interval_ = has_no_interval_ || mark == kNoIntervalMark;
-  std::string text = time ? format_figure(*time) : "-";
-  if (has_spread(record)) {
-    has_rounds_ = true;
-    text += spread_text(record.metrics.at("time_ci_pct"));
+  if (intervals && has_spread(record)) {
+    (record.rounds_ms.size() > 1 ? has_rounds_ : has_repetitions_) = true;
   }
-  return fmt::format("{:>{}}{:1}", text, width - 1, mark);
+  return fmt::format("{:>{}}{:1}", time_text(record, intervals), width - 1, mark);
+}
+
+void TerminalText::sentence(std::string_view text) {
+  out_ << with_hanging_indent(text, options_.width, kLegendIndent) << '\n';
 }
 
 void TerminalText::marks(std::string_view group) {
   if (has_best_) {
-    out_ << fmt::format("*       fastest of its {}, or a tie with it\n", group);
+    sentence(fmt::format(
+        "*       fastest of its {}, or a tie with it: within 1 %, or 95 % intervals overlap",
+        group));
   }
-  if (has_rounds_) {
-    out_ << "±       half the 95 % interval of the time over the rounds\n";
+  if (has_rounds_ || has_repetitions_) {
+    out_ << fmt::format("±       half the 95 % interval of the time over the {}\n",
+                        !has_rounds_       ? "repetitions"
+                        : has_repetitions_ ? "rounds, or of one round over the repetitions"
+                                           : "rounds");
   }
   if (has_unsettled_) {
     out_ << kUnsettledMark << "       the time limit came before the interval was within 0.5 %\n";
@@ -192,6 +231,12 @@ void TerminalText::marks(std::string_view group) {
   if (has_no_interval_) {
     out_ << kNoIntervalMark << "       too few repetitions for a confidence interval\n";
   }
+}
+
+void TerminalText::left_out(const std::vector<std::string>& columns) {
+  if (columns.empty()) return;
+  sentence(fmt::format("left out at {} columns: {} (--csv and --html have {})", options_.width,
+                       fmt::join(columns, ", "), columns.size() == 1 ? "it" : "them"));
 }
 
 }  // namespace longca

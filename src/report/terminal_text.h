@@ -1,6 +1,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace longca {
 
 constexpr int kGap = 2;          ///< spaces between columns
-constexpr int kMemoryWidth = 9;  ///< "1023 MiB"
+constexpr int kMemoryWidth = 8;  ///< "1023 MiB"
 
 /// Widens a column to the text.
 void widen(int& column, std::string_view text);
@@ -20,9 +21,14 @@ enum class Ink { plain, bold, dim, green, yellow, red };
 /// The ink of a status.
 Ink ink_of(StatusCode status);
 
-/// The width of a column of times, "12345.6~", or with what follows in a view that has cells of
-/// several rounds, "12345.6 ±0.4%~".
-int time_width(const View& view);
+/// The width of the view's column of times, with a space before them and their marks:
+/// " 12.3±0.4%~".
+/// Without `intervals`: " 12.3~".
+int time_width(const View& view, bool intervals);
+
+/// What a legend says of rows that show no memory though they have some, that of another pass; ""
+/// if there are none.
+std::string_view memory_gaps(const View& view);
 
 /// What all tables on a terminal share: colours, headings, marked figures, reasons.
 class TerminalText {
@@ -34,6 +40,8 @@ class TerminalText {
   void line(Ink ink, std::string text);
   /// Prints the items on as many lines as they need, " · " between them.
   void wrapped(const std::vector<std::string>& items);
+  /// Prints where the records are from (describe_origins), if that is known.
+  void origins(std::span<const Record> records);
   /// Prints how each kernel (over ranks: scheme) does over all problems, if there are several of
   /// both.
   void summary(const View& view);
@@ -44,12 +52,17 @@ class TerminalText {
 
   /// The figure right-aligned in the width, "123.4*" in green if it is the best, else "123.4 ".
   std::string figure(const std::string& text, int width, bool is_best);
-  /// time_ms right-aligned in the width, of several rounds with its interval, and its mark
-  /// (interval_mark).
-  std::string time(const Record& record, int width);
+  /// time_ms right-aligned in the width and its mark (interval_mark); with `intervals` its own over
+  /// several rounds, or where that is wider than was asked for.
+  std::string time(const Record& record, int width, bool intervals);
+  /// Prints a sentence, of the legend or of what stands above a table, on as many lines as the
+  /// width needs.
+  void sentence(std::string_view text);
   /// Explains the marks that were printed, a line each; `*` marks the fastest of its `group`, "mask
   /// and length".
   void marks(std::string_view group);
+  /// Says which columns the width has no room for, if any.
+  void left_out(const std::vector<std::string>& columns);
   bool has_best() const { return has_best_; }
 
  private:
@@ -60,7 +73,8 @@ class TerminalText {
   bool has_best_ = false;
   bool has_unsettled_ = false;
   bool has_no_interval_ = false;
-  bool has_rounds_ = false;
+  bool has_rounds_ = false;       ///< an interval over rounds was printed
+  bool has_repetitions_ = false;  ///< one over the repetitions of a single round
 };
 
 }  // namespace longca

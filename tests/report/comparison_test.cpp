@@ -110,7 +110,104 @@ TEST(ComparisonText, ManyLinesAreCutAndCountedButForBrokenCells) {
     ++named;
   }
   EXPECT_EQ(named, 70U);
-  EXPECT_THAT(out.str(), HasSubstr("and 80 more; --json has all"));
+  EXPECT_THAT(out.str(), HasSubstr("and 80 more: 80 only_base; --json has all\n"));
+}
+
+/// Cell `i` of a row of cells that differ in their seed.
+Record seeded_cell(std::size_t i, double time, int rounds = 5) {
+  Record record = compared_cell(0, time, rounds);
+  record.c.mask = "document";
+  record.c.seed = static_cast<std::int64_t>(i);
+  record.c = canonical(record.c);
+  return record;
+}
+
+TEST(ComparisonText, WhatIsCertainIsListedBeforeWhatIsUnclear) {
+  std::vector<Record> base;
+  std::vector<Record> next;
+  for (std::size_t i = 0; i < 170; ++i) {
+    base.push_back(seeded_cell(i, 1));
+    // Of one round: a change this small may be one of processes.
+    next.push_back(i < 100 ? seeded_cell(i, 1.02, 1) : seeded_cell(i, i < 140 ? 2 : 0.5));
+  }
+  next.back().status = {StatusCode::crash, "gone"};
+  next[99] = seeded_cell(99, 1);
+  next[99].metrics["peak_bytes"] = 3e9;
+  std::ostringstream out;
+  print_comparison(out, compare_records(base, next, {}), kNames);
+  const std::string text = out.str();
+  EXPECT_THAT(text, HasSubstr("170 cells: 1 broken, 40 slower, 29 faster, 99 unclear, 1 same\n"));
+  std::string verdicts;
+  std::istringstream lines(text.substr(text.find("\nverdict ") + 1));
+  for (std::string line; std::getline(lines, line) && !line.starts_with("and ");) {
+    verdicts += line.substr(0, 1);
+  }
+  EXPECT_EQ(verdicts, "vb" + std::string(40, 's') + std::string(29, 'f'));
+  EXPECT_THAT(text, HasSubstr("and 100 more: 99 unclear, 1 same; --json has all\n"));
+  std::ostringstream page;
+  write_comparison_html(page, compare_records(base, next, {}), kNames);
+  EXPECT_LT(page.str().rfind(">faster</td>"), page.str().find(">unclear</td>"));
+}
+
+TEST(ComparisonText, CellsThatFailAlikeAreCountedByReason) {
+  std::vector<Record> cells{seeded_cell(0, 1)};
+  for (std::size_t i = 1; i <= 15; ++i) {
+    cells.push_back(seeded_cell(i, 1));
+    cells.back().metrics = {};
+    // One cell of the first reason, two of the second, and so on.
+    const std::string reason = i < 2 ? "a" : i < 4 ? "b" : i < 7 ? "c" : i < 11 ? "d" : "e";
+    cells.back().status = {StatusCode::unsupported, "reason " + reason};
+  }
+  std::ostringstream out;
+  print_comparison(out, compare_records(cells, cells, {}), kNames);
+  EXPECT_THAT(out.str(),
+              HasSubstr("16 same\n"
+                        "5 of the same have no time in either file: unsupported, reason e\n"
+                        "4 of the same have no time in either file: unsupported, reason d\n"
+                        "3 of the same have no time in either file: unsupported, reason c\n"
+                        "and 2 more reasons of 3 cells\n"));
+}
+
+TEST(ComparisonText, WhatStandsAboveTheTableKeepsTheWidth) {
+  std::vector<Record> cells{seeded_cell(0, 1), seeded_cell(1, 1)};
+  cells[1].metrics = {};
+  cells[1].status = {StatusCode::unsupported,
+                     "a reason of so many words that no line of this "
+                     "width can hold all of it"};
+  std::vector<Record> next = cells;
+  for (Record& record : next)
+    record.env.own()["compiler"] = "GNU 12.2.0 of Debian, with many patches";
+  std::ostringstream out;
+  print_comparison(out, compare_records(cells, next, {}), kNames, {.width = 50});
+  EXPECT_THAT(out.str(), HasSubstr("\n1 of the same has no time in either file:\n        "
+                                   "unsupported, a reason of so many words\n        that no line"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("\ncompiler: - → GNU 12.2.0 of Debian, with many\n        patches\n"));
+}
+
+TEST(ComparisonText, NoChangeHasNoSign) {
+  EXPECT_EQ(format_change(1.0), "0.0 %");
+  EXPECT_EQ(format_change(0.9999), "0.0 %");
+  EXPECT_EQ(format_change(0.999), "-0.1 %");
+  EXPECT_EQ(format_change(1.001), "+0.1 %");
+}
+
+TEST(ComparisonText, CardsAreCountedAndCommitsAreShort) {
+  std::vector<Record> base;
+  for (const int cards : {1, 2, 4}) {
+    base.push_back(seeded_cell(base.size(), 1));
+    for (int i = 0; i < cards; ++i) base.back().env.own()["gpus"].push_back({{"model", "H200"}});
+    base.back().env.own()["commit"] = "0123456789abcdef0123";
+  }
+  std::vector<Record> next = base;
+  for (Record& record : next) record.env.own()["gpus"] = {{{"model", "H200"}}, {{"model", "H200"}}};
+  next[0].env.own()["gpus"].push_back({{"model", "H100"}});
+  next[1].env.own()["commit"] = "fedcba9876543210";
+  const Comparison comparison = compare_records(base, next, {.across = true});
+  EXPECT_THAT(comparison.environment,
+              ::testing::ElementsAre(
+                  EnvironmentChange{"card", "1, 2 or 4 × H200", "H100 + 2 × H200; 2 × H200"},
+                  EnvironmentChange{"commit", "0123456789ab", "0123456789ab, fedcba987654"}));
 }
 
 TEST(ComparisonText, HostileTextsStayText) {

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
+#include "bench/record/record.h"
+
 namespace longca::testing {
 namespace {
 
@@ -23,6 +27,8 @@ TEST(Format, FiguresKeepThreeDigits) {
   EXPECT_EQ(format_figure(123.44), "123.4");
   EXPECT_EQ(format_figure(12345.4), "12345");
   EXPECT_EQ(format_figure(-1.234), "-1.23");
+  EXPECT_EQ(format_figure(-0.0), "0.00");
+  EXPECT_EQ(format_figure(-1e-12), "0.000000000");
 }
 
 TEST(Format, Bytes) {
@@ -46,6 +52,51 @@ TEST(Format, RatesBelowOneTeraflopAreInGigaflops) {
   EXPECT_EQ(rate_unit(0.999).name, "GFLOP/s");
   EXPECT_EQ(rate_unit(0.999).per_tflops, 1000);
   EXPECT_EQ(rate_unit(1).name, "TFLOP/s");
+}
+
+TEST(Format, CardsThatRepeatAreCounted) {
+  EXPECT_EQ(short_machine("Example, 16 cores, H200, H200 (driver 550)"),
+            "Example, 16 cores, 2 × H200 (driver 550)");
+  EXPECT_EQ(short_machine("Example, 16 cores, H200, H2000, H200"),
+            "Example, 16 cores, H200, H2000, H200");
+  EXPECT_EQ(short_machine(""), "");
+  EXPECT_EQ(short_machine("H200, , , "), "H200, 2 × ");
+}
+
+Record record_of(const std::string& commit, int cards, int tokens) {
+  Record record;
+  record.c.tokens = tokens;
+  record.env = {{"cpu", {{"model", "Example"}, {"cores_usable", 2}}},
+                {"gpu_driver", "550"},
+                {"version", "0.2.0"},
+                {"commit", commit},
+                {"build_type", "Release"}};
+  for (int i = 0; i < cards; ++i) record.env.own()["gpus"].push_back({{"model", "H200"}});
+  return record;
+}
+
+TEST(Format, WhatOriginsShareIsSaidOnce) {
+  std::vector<Record> records{record_of("aaaa", 1, 1), record_of("bbbb", 1, 2),
+                              record_of("bbbb", 1, 3)};
+  EXPECT_EQ(describe_origins(records),
+            "2 origins, all of Example, 2 cores, H200, driver 550, 0.2.0, Release build: "
+            "commit aaaa (1 cell), commit bbbb (2 cells)");
+  records.push_back(record_of("bbbb", 4, 4));
+  records.push_back(record_of("cccc", 1, 5));
+  EXPECT_EQ(describe_origins(records),
+            "4 origins, all of Example, 2 cores, driver 550, 0.2.0, Release build: "
+            "H200: commit aaaa (1 cell), commit bbbb (2 cells), commit cccc (1 cell); "
+            "4 × H200: commit bbbb (1 cell)");
+  records = {record_of("aaaa", 1, 1), record_of("aaaa", 4, 1)};
+  EXPECT_EQ(describe_origins(records),
+            "2 origins, all of Example, 2 cores, driver 550, 0.2.0, commit aaaa, Release build: "
+            "H200 (1 cell); 4 × H200 (1 cell)");
+  records[1] = records[0];
+  records[0].env.own()["plugins"] = {{"a.so", "0123"}};
+  records[1].env.own()["plugins"] = {{"a.so", "4567"}};
+  EXPECT_EQ(describe_origins(records),
+            "2 origins, all of Example, 2 cores, H200, driver 550, 0.2.0, commit aaaa, Release "
+            "build: a.so 0123 (1 cell), a.so 4567 (1 cell)");
 }
 
 TEST(Format, PercentHasNoNegativeZero) {

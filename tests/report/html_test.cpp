@@ -17,6 +17,7 @@
 #include "report/golden.h"
 #include "report/html_data.h"
 #include "report/html_text.h"
+#include "report/page_title.h"
 #include "report/sample_records.h"
 #include "report/sparse_records.h"
 #include "support/temp_directory.h"
@@ -25,6 +26,7 @@ namespace longca::testing {
 namespace {
 
 using nlohmann::json;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -198,6 +200,23 @@ TEST(Html, CellsOverRanksAreAKindOfTheirOwnAndComeFirst) {
   EXPECT_EQ(both.at("kinds").at(0).at("kind"), "ranks");
   EXPECT_THAT(render_html(over_ranks, std::nullopt),
               HasSubstr("<h1>Context parallelism over 1, 2 and 4 ranks</h1>"));
+}
+
+TEST(Html, TheHeadingSaysWhatWasSimulated) {
+  std::vector<Record> records = over_ranks_records();
+  for (Record& record : records) record.c.platform = "h100x8_ib400";
+  EXPECT_EQ(page_heading(records),
+            "Context parallelism over 1, 2 and 4 ranks, simulated on h100x8_ib400");
+  records[0].c.platform = "h200x8_ib400";
+  EXPECT_THAT(page_heading(records), EndsWith(", simulated on h200x8_ib400 and h100x8_ib400"));
+  records[0].c.platform.reset();
+  // The machine of those that ran, not the one that simulated the others.
+  for (Record& record : records) record.env.own()["cpu"] = {{"model", "Simulating CPU"}};
+  records[0].env.own()["cpu"] = {{"model", "Example CPU"}};
+  for (Record& record : records) record.c.device = "cpu";
+  EXPECT_EQ(page_heading(records),
+            "Context parallelism over 1, 2 and 4 ranks on Example CPU, in part simulated on "
+            "h100x8_ib400");
 }
 
 TEST(Html, AMaskIsDrawnOnceAtTheMiddleOfItsLengths) {

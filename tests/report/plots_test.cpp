@@ -76,6 +76,28 @@ TEST(Plots, ShowWhatTheRecordsSay) {
   }
 }
 
+TEST(Plots, NameTheMachineAndTheAxis) {
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) record.env.own()["cpu"] = {{"model", "Example CPU"}};
+  EXPECT_THAT(plots_of(records)[0].script.text, HasSubstr("'machine Example CPU'"));
+  EXPECT_THAT(plots_of(records)[0].script.text, HasSubstr("set xlabel 'tokens'"));
+  for (std::size_t i = 0; i < 3; ++i) {
+    records.push_back(records[i]);
+    records.back().env.own()["cpu"] = {{"model", "Other CPU"}};
+  }
+  // Each has figures of its own, which name it.
+  const std::string text = plots_of(records)[0].script.text;
+  EXPECT_THAT(text, HasSubstr("'machine Example CPU'"));
+  EXPECT_THAT(text, Not(HasSubstr("Other CPU")));
+}
+
+TEST(Plots, DrawTheHintInSmallLetters) {
+  const std::vector<Plot> plots = plots_of(over_ranks_records());
+  ASSERT_EQ(plots[1].listed.stem, "cp-forward-exposed");
+  EXPECT_THAT(plots[1].script.text, HasSubstr("set label 'Full colour: the steps of the slowest"));
+  EXPECT_THAT(plots[1].script.text, HasSubstr(" font ',8' tc rgb '#606060'\n"));
+}
+
 TEST(Plots, ASettingOfItsOwnGetsAFileOfItsOwn) {
   const TempDirectory folder;
   std::vector<Record> records = {sample_records()[0], sample_records()[0]};

@@ -53,7 +53,8 @@ struct CellComparison {
   std::vector<MetricChange> changes;  ///< of error, memory and plan time
 };
 
-/// Something of the environment that the two files differ in; several values are joined by ", ".
+/// Something of the environment that the two files differ in; several values are joined by ", ",
+/// cards as "1, 2 or 4 × NVIDIA H200; NVIDIA H100".
 struct EnvironmentChange {
   std::string name;  ///< "driver"
   std::string base;

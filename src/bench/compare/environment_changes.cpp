@@ -38,15 +38,42 @@ void add_entries(Items& items, const json& env, const char* key, const std::stri
   for (const auto& [name, value] : found->items()) add_item(items, prefix + name, value);
 }
 
-void add_cards(Items& items, const json& env) {
+/// In how many numbers a machine has each kind of card: {"NVIDIA H200": {1, 4}}.
+using Cards = std::map<std::string, std::set<int>>;
+
+void add_cards(Cards& cards, const json& env) {
   const auto gpus = env.find("gpus");
   if (gpus == env.end() || !gpus->is_array() || gpus->empty()) return;
-  std::string cards;
+  std::map<std::string, int> models;
   for (const json& gpu : *gpus) {
     const bool named = gpu.is_object() && gpu.contains("model") && gpu.at("model").is_string();
-    cards += (cards.empty() ? "" : " + ") + (named ? gpu.at("model").get<std::string>() : "a GPU");
+    ++models[named ? gpu.at("model").get<std::string>() : "a GPU"];
   }
-  items["card"].insert(cards);
+  if (models.size() == 1) {
+    cards[models.begin()->first].insert(models.begin()->second);
+    return;
+  }
+  std::string mixed;
+  for (const auto& [model, count] : models) {
+    const std::string number = count == 1 ? "" : fmt::format("{} × ", count);
+    mixed += fmt::format("{}{}{}", mixed.empty() ? "" : " + ", number, model);
+  }
+  cards[mixed].insert(1);
+}
+
+/// "1, 2 or 4 × NVIDIA H200"; "NVIDIA H200" where it is always one.
+std::string cards_text(const Cards& cards) {
+  std::string text;
+  for (const auto& [model, counts] : cards) {
+    if (!text.empty()) text += "; ";
+    std::string numbers;
+    for (const int count : counts) {
+      const bool is_last = count == *counts.rbegin();
+      numbers += fmt::format("{}{}", numbers.empty() ? "" : is_last ? " or " : ", ", count);
+    }
+    text += numbers == "1" ? model : fmt::format("{} × {}", numbers, model);
+  }
+  return text;
 }
 
 constexpr std::pair<const char*, const char*> kPlaces[] = {
@@ -62,16 +89,23 @@ constexpr std::pair<const char*, const char*> kPlaces[] = {
     {"kernel", "/kernel"},
     {"cache flush bytes", "/cpu/cache_flush_bytes"}};
 
+constexpr std::size_t kCommitDigits = 12;
+
 Items items_of(std::span<const Record> records) {
   Items items;
+  Cards cards;
   std::unordered_set<std::size_t> seen;
   for (const Record& record : records) {
     if (!record.env->is_object() || !seen.insert(std::hash<json>{}(record.env)).second) continue;
     for (const auto& [name, pointer] : kPlaces) add_at(items, record.env, name, pointer);
-    add_cards(items, record.env);
+    add_cards(cards, record.env);
     add_entries(items, record.env, "libraries", "library ");
     add_entries(items, record.env, "plugins", "plug-in ");
   }
+  if (!cards.empty()) items["card"].insert(cards_text(cards));
+  std::set<std::string> commits;
+  for (const std::string& commit : items["commit"]) commits.insert(commit.substr(0, kCommitDigits));
+  items["commit"] = std::move(commits);
   return items;
 }
 

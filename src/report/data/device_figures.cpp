@@ -100,6 +100,7 @@ void cut_scale(Figure& figure) {
 Figure make_figure(const View& view, Pass pass, const Quantity& quantity) {
   Figure figure{.name = std::string(to_string(pass)) + quantity.suffix,
                 .title = fmt::format("{}: {}", pass_title(pass), quantity.title),
+                .x_title = "tokens",
                 .y_title = quantity.unit};
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {

@@ -8,6 +8,7 @@
 
 #include "bench/record/origin.h"
 #include "report/data/draws.h"
+#include "report/format.h"
 
 namespace longca {
 namespace {
@@ -58,8 +59,9 @@ std::vector<Facet> facets_of(std::span<const Record> records) {
                       }});
   }
   if (hosts.found()) {
-    facets.push_back(
-        {"host", nullptr, [](const Record& record) { return std::optional(host_of(record)); }});
+    facets.push_back({"host", nullptr, [](const Record& record) {
+                        return std::optional(short_machine(host_of(record)));
+                      }});
   }
   return facets;
 }

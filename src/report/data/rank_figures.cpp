@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "report/data/figures.h"
 #include "report/data/series_colors.h"
@@ -16,10 +17,13 @@ using Fill = void (*)(const Record& record, double factor, FigurePoint& point);
 struct Quantity {
   std::string name;  ///< of files
   std::string title;
-  std::string hint;
+  std::string hint{};
+  const char* reference = "";  ///< what a grey line is
+  const char* stroke = "";     ///< what FigurePoint::stroke is
+  const char* diamond = "";    ///< what FigurePoint::diamond is
   std::string unit;
-  FigureMark mark;
-  double factor;  ///< from metrics to the unit
+  FigureMark mark = FigureMark::bars;
+  double factor = 1;  ///< from metrics to the unit
   Fill fill;
 };
 
@@ -79,30 +83,68 @@ BytesUnit bytes_unit(const View& view) {
 std::vector<Quantity> quantities_of(const View& view) {
   const BytesUnit bytes = bytes_unit(view);
   return {
-      {kRate, "speed per rank",
-       "Grey: the same kernel without communication, on one device or one rank, at the same length "
-       "if that was measured, otherwise at the same tokens per rank; on a CPU divided by the "
-       "ranks, which share its cores.",
-       fmt::format("{} per rank", view.unit.name), FigureMark::bars, view.unit.per_tflops,
-       fill_rate},
-      {"exposed", "exposed communication",
-       "Full colour: the steps of the slowest rank without communication. Light: what "
-       "communication and waiting add to them.",
-       "ms", FigureMark::stacks, 1, fill_exposed},
-      {"bytes", "bytes sent in one pass",
-       "Counted, by the rank that sends most. Stroke: the scheme's formula. Diamond: lower bound "
-       "for this mask and sharding if queries stay in place, mean over ranks.",
-       bytes.name, FigureMark::bars, 1 / bytes.bytes, fill_bytes},
-      {"imbalance", "imbalance",
-       "Largest over mean of all ranks: allowed cells, from the plan. Diamond: measured time of "
-       "the "
-       "steps without communication.",
-       "largest ÷ mean", FigureMark::bars, 1, fill_imbalance},
-      {"error", "error against the reference",
-       "Largest relative error of O, or of dQ, dK and dV, as partial results of more ranks are "
-       "merged.",
-       "relative error", FigureMark::bars, 1, fill_error},
+      {.name = kRate,
+       .title = "speed per rank",
+       .reference = "Grey: the same kernel without communication, on one device or one rank, at "
+                    "the same length if that was measured, otherwise at the same tokens per rank; "
+                    "on a CPU divided by the ranks, which share its cores.",
+       .unit = fmt::format("{} per rank", view.unit.name),
+       .factor = view.unit.per_tflops,
+       .fill = fill_rate},
+      {.name = "exposed",
+       .title = "exposed communication",
+       .hint = "Full colour: the steps of the slowest rank without communication. Light: what "
+               "communication and waiting add to them.",
+       .unit = "ms",
+       .mark = FigureMark::stacks,
+       .fill = fill_exposed},
+      {.name = "bytes",
+       .title = "bytes sent in one pass",
+       .hint = "Counted, by the rank that sends most.",
+       .stroke = "Stroke: the scheme's formula.",
+       .diamond = "Diamond: lower bound for this mask and sharding if queries stay in place, mean "
+                  "over ranks.",
+       .unit = bytes.name,
+       .factor = 1 / bytes.bytes,
+       .fill = fill_bytes},
+      {.name = "imbalance",
+       .title = "imbalance",
+       .hint = "Largest over mean of all ranks: allowed cells, from the plan.",
+       .diamond = "Diamond: measured time of the steps without communication.",
+       .unit = "largest ÷ mean",
+       .fill = fill_imbalance},
+      {.name = "error",
+       .title = "error against the reference",
+       .hint = "Largest relative error of O, or of dQ, dK and dV, as partial results of more ranks "
+               "are merged.",
+       .unit = "relative error",
+       .fill = fill_error},
   };
+}
+
+/// The quantity's hint, with what explains the marks that the figure has.
+std::string hint_of(const Figure& figure, const Quantity& quantity) {
+  bool has_reference = false;
+  bool has_stroke = false;
+  bool has_diamond = false;
+  for (const FigurePanel& panel : figure.panels) {
+    has_reference = has_reference || !panel.references.empty();
+    for (const FigureSeries& series : panel.series) {
+      for (const FigurePoint& point : series.points) {
+        has_stroke = has_stroke || (point.y && point.stroke);
+        has_diamond = has_diamond || (point.y && point.diamond);
+      }
+    }
+  }
+  std::string hint = quantity.hint;
+  const auto add = [&](bool is_drawn, std::string_view sentence) {
+    if (!is_drawn || sentence.empty()) return;
+    hint += (hint.empty() ? "" : " ") + std::string(sentence);
+  };
+  add(has_reference, quantity.reference);
+  add(has_stroke && figure.mark != FigureMark::lines, quantity.stroke);
+  add(has_diamond, quantity.diamond);
+  return hint;
 }
 
 /// Makes the figures of a view over ranks.
@@ -138,7 +180,6 @@ class RankFigures {
   Figure make(Pass pass, const Quantity& quantity) const {
     Figure figure{.name = fmt::format("cp-{}-{}", to_string(pass), quantity.name),
                   .title = fmt::format("{}: {}", pass_title(pass), quantity.title),
-                  .hint = quantity.hint,
                   .x_title = "ranks",
                   .y_title = quantity.unit,
                   .mark = quantity.mark,
@@ -155,6 +196,7 @@ class RankFigures {
       for (FigurePanel& panel : figure.panels) add_baselines(panel, quantity.factor);
     }
     finish(figure);
+    figure.hint = hint_of(figure, quantity);
     return figure;
   }
 

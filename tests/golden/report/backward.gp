@@ -7,8 +7,8 @@ set style fill solid noborder
 set format y '%g'
 set lmargin 9
 set rmargin 2
-set bmargin 2
-set xlabel ''
+set bmargin 3.5
+set xlabel 'tokens'
 set yrange [0:188.709]
 set ytics 0,50
 set label 'Backward: speed' at screen 0.0152,0.9444 left front font ',12'

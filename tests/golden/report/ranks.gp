@@ -11,24 +11,26 @@ set bmargin 3.5
 set xlabel 'ranks'
 set yrange [0:445.5]
 set ytics 0,100
-set label 'Backward: speed per rank' at screen 0.0263,0.9476 left front font ',12'
-set label 'heads 8:2' at screen 0.0263,0.8894 left front
-set object rectangle center screen 0.0342,0.8312 size screen 0.0158,0.0317 fc rgb '#df893b' fs solid noborder
-set label 'ring_p2p · zigzag' at screen 0.0500,0.8312 left front
-set object rectangle center screen 0.2621,0.8312 size screen 0.0158,0.0317 fc rgb '#7e4d21' fs solid noborder
-set label 'ring_p2p · balanced' at screen 0.2779,0.8312 left front
-set object rectangle center screen 0.5095,0.8312 size screen 0.0158,0.0317 fc rgb '#8367b7' fs solid noborder
-set label 'usp' at screen 0.5253,0.8312 left front
-set object rectangle center screen 0.5913,0.8312 size screen 0.0158,0.0317 fc rgb '#2e6db9' fs solid noborder
-set label 'ulysses' at screen 0.6071,0.8312 left front
-set arrow from screen 0.7042,0.8312 to screen 0.7332,0.8312 nohead lw 2 lc rgb '#606060' dt 2
-set label 'one device' at screen 0.7411,0.8312 left front
-set arrow from screen 0.8674,0.8312 to screen 0.8963,0.8312 nohead lw 2 lc rgb '#606060' dt 2
-set label '1 rank' at screen 0.9042,0.8312 left front
-set label 'X unsupported' at screen 0.0263,0.7730 left front
-set label 'C crash' at screen 0.1818,0.7730 left front
+set label 'Backward: speed per rank' at screen 0.0263,0.9531 left front font ',12'
+set label 'heads 8:2' at screen 0.0263,0.9009 left front
+set object rectangle center screen 0.0342,0.8488 size screen 0.0158,0.0284 fc rgb '#df893b' fs solid noborder
+set label 'ring_p2p · zigzag' at screen 0.0500,0.8488 left front
+set object rectangle center screen 0.2621,0.8488 size screen 0.0158,0.0284 fc rgb '#7e4d21' fs solid noborder
+set label 'ring_p2p · balanced' at screen 0.2779,0.8488 left front
+set object rectangle center screen 0.5095,0.8488 size screen 0.0158,0.0284 fc rgb '#8367b7' fs solid noborder
+set label 'usp' at screen 0.5253,0.8488 left front
+set object rectangle center screen 0.5913,0.8488 size screen 0.0158,0.0284 fc rgb '#2e6db9' fs solid noborder
+set label 'ulysses' at screen 0.6071,0.8488 left front
+set arrow from screen 0.7042,0.8488 to screen 0.7332,0.8488 nohead lw 2 lc rgb '#606060' dt 2
+set label 'one device' at screen 0.7411,0.8488 left front
+set arrow from screen 0.8674,0.8488 to screen 0.8963,0.8488 nohead lw 2 lc rgb '#606060' dt 2
+set label '1 rank' at screen 0.9042,0.8488 left front
+set label 'X unsupported' at screen 0.0263,0.7967 left front
+set label 'C crash' at screen 0.1818,0.7967 left front
+set label 'Grey: the same kernel without communication, on one device or one rank, at the same length if that was measured, otherwise' at screen 0.0263,0.7445 left front font ',8' tc rgb '#606060'
+set label 'at the same tokens per rank; on a CPU divided by the ranks, which share its cores.' at screen 0.0263,0.6924 left front font ',8' tc rgb '#606060'
 set origin 0.0000,0.0000
-set size 0.5000,0.7143
+set size 0.5000,0.6398
 $bars0 << EOD
 -0.3150 400 0
 0.6850 364 0
@@ -69,7 +71,7 @@ unset label
 unset object
 unset arrow
 set origin 0.5000,0.0000
-set size 0.5000,0.7143
+set size 0.5000,0.6398
 $bars0 << EOD
 -0.3150 400 0
 0.6850 364 0
@@ -117,19 +119,20 @@ set rmargin 2
 set bmargin 3.5
 set xlabel 'ranks'
 set yrange [0:*]
-set label 'Forward: exposed communication' at screen 0.0263,0.9444 left front font ',12'
-set label 'heads 8:2' at screen 0.0263,0.8826 left front
-set object rectangle center screen 0.0342,0.8208 size screen 0.0158,0.0337 fc rgb '#df893b' fs solid noborder
-set label 'ring_p2p · zigzag' at screen 0.0500,0.8208 left front
-set object rectangle center screen 0.2621,0.8208 size screen 0.0158,0.0337 fc rgb '#7e4d21' fs solid noborder
-set label 'ring_p2p · balanced' at screen 0.2779,0.8208 left front
-set object rectangle center screen 0.5095,0.8208 size screen 0.0158,0.0337 fc rgb '#8367b7' fs solid noborder
-set label 'usp' at screen 0.5253,0.8208 left front
-set object rectangle center screen 0.5913,0.8208 size screen 0.0158,0.0337 fc rgb '#2e6db9' fs solid noborder
-set label 'ulysses' at screen 0.6071,0.8208 left front
-set label 'X unsupported' at screen 0.7042,0.8208 left front
+set label 'Forward: exposed communication' at screen 0.0263,0.9476 left front font ',12'
+set label 'heads 8:2' at screen 0.0263,0.8894 left front
+set object rectangle center screen 0.0342,0.8312 size screen 0.0158,0.0317 fc rgb '#df893b' fs solid noborder
+set label 'ring_p2p · zigzag' at screen 0.0500,0.8312 left front
+set object rectangle center screen 0.2621,0.8312 size screen 0.0158,0.0317 fc rgb '#7e4d21' fs solid noborder
+set label 'ring_p2p · balanced' at screen 0.2779,0.8312 left front
+set object rectangle center screen 0.5095,0.8312 size screen 0.0158,0.0317 fc rgb '#8367b7' fs solid noborder
+set label 'usp' at screen 0.5253,0.8312 left front
+set object rectangle center screen 0.5913,0.8312 size screen 0.0158,0.0317 fc rgb '#2e6db9' fs solid noborder
+set label 'ulysses' at screen 0.6071,0.8312 left front
+set label 'X unsupported' at screen 0.7042,0.8312 left front
+set label 'Full colour: the steps of the slowest rank without communication. Light: what communication and waiting add to them.' at screen 0.0263,0.7730 left front font ',8' tc rgb '#606060'
 set origin 0.0000,0.0000
-set size 0.5000,0.7584
+set size 0.5000,0.7143
 $bars0 << EOD
 -0.3150 0.4 0.4
 0.6850 0.879121 0.791209
@@ -163,7 +166,7 @@ unset label
 unset object
 unset arrow
 set origin 0.5000,0.0000
-set size 0.5000,0.7584
+set size 0.5000,0.7143
 $bars0 << EOD
 -0.3150 0.4 0.4
 0.6850 0.879121 0.791209
@@ -207,19 +210,21 @@ set bmargin 3.5
 set xlabel 'ranks'
 set yrange [0:1698.4]
 set ytics 0,500
-set label 'Forward: bytes sent in one pass' at screen 0.0263,0.9444 left front font ',12'
-set label 'heads 8:2' at screen 0.0263,0.8826 left front
-set object rectangle center screen 0.0342,0.8208 size screen 0.0158,0.0337 fc rgb '#df893b' fs solid noborder
-set label 'ring_p2p · zigzag' at screen 0.0500,0.8208 left front
-set object rectangle center screen 0.2621,0.8208 size screen 0.0158,0.0337 fc rgb '#7e4d21' fs solid noborder
-set label 'ring_p2p · balanced' at screen 0.2779,0.8208 left front
-set object rectangle center screen 0.5095,0.8208 size screen 0.0158,0.0337 fc rgb '#8367b7' fs solid noborder
-set label 'usp' at screen 0.5253,0.8208 left front
-set object rectangle center screen 0.5913,0.8208 size screen 0.0158,0.0337 fc rgb '#2e6db9' fs solid noborder
-set label 'ulysses' at screen 0.6071,0.8208 left front
-set label 'X unsupported' at screen 0.7042,0.8208 left front
+set label 'Forward: bytes sent in one pass' at screen 0.0263,0.9505 left front font ',12'
+set label 'heads 8:2' at screen 0.0263,0.8955 left front
+set object rectangle center screen 0.0342,0.8405 size screen 0.0158,0.0300 fc rgb '#df893b' fs solid noborder
+set label 'ring_p2p · zigzag' at screen 0.0500,0.8405 left front
+set object rectangle center screen 0.2621,0.8405 size screen 0.0158,0.0300 fc rgb '#7e4d21' fs solid noborder
+set label 'ring_p2p · balanced' at screen 0.2779,0.8405 left front
+set object rectangle center screen 0.5095,0.8405 size screen 0.0158,0.0300 fc rgb '#8367b7' fs solid noborder
+set label 'usp' at screen 0.5253,0.8405 left front
+set object rectangle center screen 0.5913,0.8405 size screen 0.0158,0.0300 fc rgb '#2e6db9' fs solid noborder
+set label 'ulysses' at screen 0.6071,0.8405 left front
+set label 'X unsupported' at screen 0.7042,0.8405 left front
+set label 'Counted, by the rank that sends most. Stroke: the scheme’s formula. Diamond: lower bound for this mask and sharding if' at screen 0.0263,0.7855 left front font ',8' tc rgb '#606060'
+set label 'queries stay in place, mean over ranks.' at screen 0.0263,0.7305 left front font ',8' tc rgb '#606060'
 set origin 0.0000,0.0000
-set size 0.5000,0.7584
+set size 0.5000,0.6750
 $bars0 << EOD
 -0.3150 0 0
 0.6850 1024 0
@@ -291,7 +296,7 @@ unset label
 unset object
 unset arrow
 set origin 0.5000,0.0000
-set size 0.5000,0.7584
+set size 0.5000,0.6750
 $bars0 << EOD
 -0.3150 0 0
 0.6850 1024 0

@@ -237,7 +237,7 @@ class SamplePageTest(PageTest):
         command = self.run_script("return document.querySelector('.details .command').textContent").split()
         self.assertIn("-a", command)
         dry = subprocess.run([LONGCA, *command[1:], "--dry-run"], check=True, capture_output=True, text=True).stdout
-        self.assertIn("1 cells of 1 problems", dry)
+        self.assertIn("1 cell of 1 problem,", dry)
 
     def test_from_the_first_screen_to_its_cell(self):
         self.click("#fastest-devices tbody .winner")

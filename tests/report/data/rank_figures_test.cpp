@@ -10,7 +10,10 @@
 namespace longca::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 struct Drawn {
@@ -47,6 +50,23 @@ TEST(RankFigures, FiveQuantitiesOfEachPass) {
                                  "cp-forward-imbalance", "cp-forward-error", "cp-backward-tflops",
                                  "cp-backward-exposed", "cp-backward-bytes",
                                  "cp-backward-imbalance", "cp-backward-error"));
+}
+
+TEST(RankFigures, HintsExplainTheMarksThatAreThere) {
+  std::vector<Record> records = over_ranks_records();
+  EXPECT_THAT(Drawn(with_one_device()).figure("cp-forward-tflops").hint, HasSubstr("Grey: "));
+  EXPECT_THAT(Drawn(records).figure("cp-forward-bytes").hint,
+              AllOf(HasSubstr("Counted"), HasSubstr("Stroke: "), HasSubstr("Diamond: ")));
+  std::erase_if(records, [](const Record& record) { return record.c.ranks == 1; });
+  for (Record& record : records) {
+    record.metrics.erase("bytes_formula");
+    record.metrics.erase("bytes_least");
+    record.metrics.erase("time_imbalance");
+  }
+  const Drawn drawn(records);
+  EXPECT_EQ(drawn.figure("cp-forward-tflops").hint, "");
+  EXPECT_EQ(drawn.figure("cp-forward-bytes").hint, "Counted, by the rank that sends most.");
+  EXPECT_THAT(drawn.figure("cp-forward-imbalance").hint, Not(HasSubstr("Diamond")));
 }
 
 TEST(RankFigures, ASeriesPerSchemeAndVariantOverTheRanks) {
