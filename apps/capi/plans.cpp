@@ -112,8 +112,8 @@ std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask
   return made;
 }
 
-/// Runs call(), which queues work of the plan on the stream, and marks its end, also where a part of
-/// it could not be queued.
+/// Runs call(), which queues work of the plan on the stream, and marks its end, also where a part
+/// of it could not be queued.
 template <typename Call>
 void run(longca_plan& plan, Stream stream, const Call& call) {
   const std::scoped_lock lock(plan.calls);

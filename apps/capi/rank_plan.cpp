@@ -59,7 +59,8 @@ longca_rank_plan::longca_rank_plan(const longca_partition& partition, const long
 }
 
 void longca_rank_plan::wait() const {
-  while (!mark->is_captured() && !idle()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+  while (!mark->is_captured() && !idle())
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 namespace longca::capi {

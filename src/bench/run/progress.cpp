@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
@@ -53,7 +54,7 @@ std::string describe_record(const Record& record) {
 }
 
 std::string format_duration(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  const std::int64_t s = std::llround(seconds);
   if (s < 60) return fmt::format("{} s", s);
   if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
   return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);

@@ -76,8 +76,8 @@ class CapiOnAGpu : public GpuTest {
       return longca_tensor{data, kTokens, kHeads, kDim, kHeads * kDim, kDim};
     };
     const longca_forward_arguments arguments{
-        tensor(q_), tensor(k_), tensor(v_),
-        tensor(o_), {lse_, kHeads, kTokens, kTokens}, stream_, nullptr};
+        tensor(q_), tensor(k_), tensor(v_), tensor(o_), {lse_, kHeads, kTokens, kTokens},
+        stream_,    nullptr};
     ASSERT_EQ(longca_forward(plan, &arguments), LONGCA_OK) << longca_last_error();
   }
   std::vector<unsigned char> result() {
