@@ -17,8 +17,7 @@ namespace {
 constexpr std::size_t kBarWidth = 24;
 
 std::string describe_case(const Case& c) {
-  const std::string text =
-      fmt::format("{} {} {} {}", c.kernel, c.mask, c.tokens, to_string(c.pass));
+  std::string text = fmt::format("{} {} {} {}", c.kernel, c.mask, c.tokens, to_string(c.pass));
   if (!c.scheme) return text;
   return fmt::format("{} {} over {}, {}", *c.scheme, c.shard.value_or(""), c.ranks.value_or(1),
                      text);
