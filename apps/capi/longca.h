@@ -24,7 +24,7 @@
 /// Every function may be called from any thread. Masks are immutable; calls on one plan wait for
 /// each other. No exception leaves the library. A handle may be released as soon as no call uses
 /// it, also where the GPU has not come to what a call has queued; a plan keeps what it needs of its
-/// mask. Calls leave the thread's CUDA device as it is. NULL for a required pointer is
+/// mask. Calls on plans leave the thread's CUDA device as it is. NULL for a required pointer is
 /// LONGCA_INVALID_ARGUMENT, or 0 or NULL from a function that returns no status.
 
 #include <stddef.h>

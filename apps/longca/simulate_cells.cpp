@@ -78,8 +78,7 @@ Status kernel_supports(const Case& c, const Mask& mask) {
   return {kernel.can_express(problem, mask)};
 }
 
-/// "slice, flash": the kernels whose times the platform's page has.
-/// "rates of slice, cudnn only", of kernels on GPUs.
+/// "rates of slice, cudnn only": what the platform's page has of kernels on GPUs.
 std::string rates_of_page(const cost::Platform& platform) {
   std::vector<std::string> kernels;
   if (platform.kind == "cuda") kernels.emplace_back("slice");

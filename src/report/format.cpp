@@ -176,7 +176,8 @@ Parts take_shared(std::vector<Parts>& lists) {
 std::string plugins_text(const Origin& origin) {
   if (origin.plugins.empty()) return "no plug-ins";
   Parts plugins;
-  for (const auto& [name, hash] : origin.plugins) plugins.push_back(fmt::format("{} {}", name, hash));
+  for (const auto& [name, hash] : origin.plugins)
+    plugins.push_back(fmt::format("{} {}", name, hash));
   return fmt::format("{}", fmt::join(plugins, ", "));
 }
 
