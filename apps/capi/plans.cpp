@@ -95,9 +95,11 @@ std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask
   const Problem problem = to_problem(p, mask);
   const Kernel& kernel = find_kernel(p, problem, mask);
   const DeviceScope scope(problem.device);
-  ReleasedPlans::all().end_idle();
   auto made = std::make_unique<longca_plan>(mask, problem, kernel);
-  if (problem.device == DeviceKind::cuda) made->mark = make_stream_mark(problem.device);
+  if (problem.device == DeviceKind::cuda) {
+    ReleasedPlans::all().end_idle();
+    made->mark = make_stream_mark(problem.device);
+  }
   if (p.allocator != nullptr) {
     if (p.allocator->allocate == nullptr || p.allocator->release == nullptr) {
       throw_input_error("the allocator lacks allocate or release");
