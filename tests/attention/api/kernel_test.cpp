@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attention/absent_kernel.h"
@@ -285,7 +286,10 @@ TEST(Registry, AnUnknownNameSuggestsTheNearest) {
 
 class Named final : public Kernel {
  public:
-  explicit Named(const char* name) { capabilities_.name = name; }
+  explicit Named(const char* name, std::vector<DType> dtypes = {DType::float32}) {
+    capabilities_.name = name;
+    capabilities_.dtypes = std::move(dtypes);
+  }
   const Capabilities& capabilities() const override { return capabilities_; }
   Support supports(const Problem&, const Mask&) const override { return {}; }
   std::unique_ptr<Plan> plan(const Problem&, const Mask&) const override { return nullptr; }
@@ -304,6 +308,12 @@ TEST(Registry, ANameIsTakenOnce) {
     EXPECT_THROW(registry.add(std::make_unique<Named>(name)), InputError) << name;
   }
   EXPECT_EQ(registry.kernels().size(), 1U);
+}
+
+TEST(Registry, AKernelHasDtypes) {
+  KernelRegistry registry;
+  EXPECT_THROW(registry.add(std::make_unique<Named>("mine", std::vector<DType>{})), InputError);
+  EXPECT_EQ(registry.kernels().size(), 0U);
 }
 
 }  // namespace

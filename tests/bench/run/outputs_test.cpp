@@ -129,7 +129,7 @@ TEST(Outputs, ResumeDoesNotMixOriginsUnlessToldTo) {
     const auto across = bench(out, {"-a", kThreeMasks, "--resume", "--across"});
     EXPECT_EQ(across.exit_code, 0) << across.err;
     EXPECT_EQ(cells_in(out), 6U);
-    EXPECT_THAT(across.out, HasSubstr("2 origins: "));
+    EXPECT_THAT(across.out, HasSubstr("\n2 origins, all of "));
   }
 }
 
