@@ -205,10 +205,6 @@ Record to_record(json&& object) {
   check_key(object, read.c);
   read.status = status_of(object);
   if (const json* metrics = optional_object(object, "metrics")) read.metrics = metrics_of(*metrics);
-  const auto time = read.metrics.find("time_ms");
-  if (read.status.ok() && time != read.metrics.end() && time->second == 0) {
-    throw InputError("'metrics.time_ms' is 0 ms, but what is ok took some time");
-  }
   read.samples_ms = optional_times(object, "samples_ms");
   read.rounds_ms = parsed_rounds(object);
   read.rank_times_ms = optional_times(object, "rank_times_ms");

@@ -22,6 +22,7 @@ std::map<std::string, const RankedRow*> fastest_by_name(const Ranking& ranking, 
 void add_ranking(const Ranking& ranking, RankedWork work, const View& view, Summary& summary) {
   const auto fastest = fastest_by_name(ranking, view);
   if (fastest.size() < 2) return;
+  if (ranking.rows.front().time_ms <= 0) return;  // a share of no time is none
   const auto index = static_cast<std::size_t>(work);
   ++summary.problems[index];
   for (SummaryRow& row : summary.rows) {

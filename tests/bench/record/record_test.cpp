@@ -484,13 +484,6 @@ TEST(RecordFile, ALastLineThatIsWrongIsNotTorn) {
   }
 }
 
-TEST(RecordFile, WhatIsOkTookSomeTime) {
-  nlohmann::json record = nlohmann::json::parse(to_line(example()));
-  record["metrics"]["time_ms"] = 0;
-  expect_input_error([&] { parse_records(record.dump() + "\n", "file"); },
-                     "'metrics.time_ms' is 0 ms");
-}
-
 TEST(RecordFile, AStatusIsSuggested) {
   nlohmann::json record = nlohmann::json::parse(to_line(example()));
   record["status"] = "crahs";

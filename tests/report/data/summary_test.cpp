@@ -50,6 +50,14 @@ TEST(Summary, AProblemOfOneKernelIsNoComparison) {
   EXPECT_EQ(summary.rows[0].at(RankedWork::forward).problems, 1);
 }
 
+TEST(Summary, NoTimeHasNoShare) {
+  const std::vector<Record> records = {cell("a", "full", Pass::forward, 0),
+                                       cell("b", "full", Pass::forward, 0)};
+  const Summary summary = summarize(make_view(records));
+  EXPECT_EQ(summary.problems[0], 0);
+  EXPECT_EQ(summary.rows[0].at(RankedWork::forward).problems, 0);
+}
+
 TEST(Summary, AKernelWithoutABackwardPassIsInNoStep) {
   const std::vector<Record> records = {
       cell("a", "full", Pass::forward, 10), cell("b", "full", Pass::forward, 20),
