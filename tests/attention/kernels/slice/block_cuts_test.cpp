@@ -54,6 +54,15 @@ TEST(SliceBlockCuts, CountWhatOneHalfSees) {
   EXPECT_EQ(cut(blocks, {.start = 0, .token = 1, .half_share = 0.5}).size(), 2U);
 }
 
+/// Token 22 costs less to reach than 16 (70 for 83), but a tile from there sees with both halves
+/// what one from 16 sees with its second alone: a path through 22 costs at least 140, this one 134.
+TEST(SliceBlockCuts, OfTilesOfOneSizeAreTakenWhereTheyCostLess) {
+  BlockLists blocks = lists_of({0, 6, 12, 24, 32}, {{}, {0}, {}, {0}});
+  blocks.k_bounds = {0, 64};
+  const TileCosts costs = {.start = 19, .token = 1, .half_share = 0.5};
+  EXPECT_EQ(cut_at_blocks(blocks, BlockSide::queries, 16, costs), (Bounds{0, 16, 32}));
+}
+
 TEST(SliceBlockCuts, OfNoTokens) {
   EXPECT_EQ(cut(lists_of({0}, {}), {.start = 1, .token = 1}), Bounds{0});
 }

@@ -100,7 +100,8 @@ class Path {
     const std::int64_t tokens = bounds_.back();
     reached_[0].cost = 0;
     for (std::int64_t begin = 0; begin < tokens; ++begin) {
-      if (is_ahead(begin)) leave(begin);
+      // Whole tiles from 0 on are always a path, so that none is found that costs more.
+      if (begin % tile_ == 0 || is_ahead(begin)) leave(begin);
     }
     std::vector<std::int64_t> cuts;
     for (std::int64_t at = tokens; at > 0; at = reached_[static_cast<std::size_t>(at)].from) {
@@ -118,7 +119,8 @@ class Path {
     std::int64_t from = 0;
   };
 
-  /// Whether this place is reached, and none behind it for less: what begins there sees less.
+  /// Whether this place is reached, and none behind it for less: what begins there sees less, if
+  /// sometimes with both halves what one alone sees from here.
   bool is_ahead(std::int64_t begin) const {
     const auto here = reached_.begin() + begin;
     const auto end = reached_.begin() + std::min(begin + tile_ + 1, bounds_.back() + 1);
