@@ -42,6 +42,17 @@ TensorView bytes_at(void* data, std::int64_t bytes) {
 
 }  // namespace
 
+CallersTensors::Reserved::Reserved(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {
+  begin_ = mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin_ == MAP_FAILED) {
+    throw std::system_error(errno, std::generic_category(), "reserving addresses of tensors");
+  }
+}
+
+CallersTensors::Reserved::~Reserved() {
+  munmap(begin_, bytes_);
+}
+
 CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std::int64_t rows,
                                std::int64_t padded_rows, Communicator& communicator)
     : problem_(problem), local_(problem) {
@@ -49,6 +60,7 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
   const std::vector<TensorRole> landed = tensors_that_messages_land_in(plan);
   const bool on_cpu = problem.device == DeviceKind::cpu;
   std::int64_t bytes = aligned(4 * padded_rows * problem.heads_q);
+  std::int64_t reserved_bytes = 0;
   std::vector<Tensor*> real;
   for (const TensorRole role : kTensors) {
     if (is_of_backward(role) && !problem.backward) continue;
@@ -57,7 +69,7 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
     t.view = {nullptr, problem.dtype, padded_rows, heads, dim, heads * dim, dim};
     t.stands_in = !on_cpu && std::ranges::find(landed, role) == landed.end();
     if (t.stands_in) {
-      reserved_bytes_ += reserved_for(t.view);
+      reserved_bytes += reserved_for(t.view);
     } else {
       bytes += aligned(bytes_of(t.view));
       real.push_back(&t);
@@ -69,20 +81,14 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
     at += aligned(bytes_of(t->view));
   }
   tensors_.lse = {reinterpret_cast<float*>(at), problem.heads_q, padded_rows, padded_rows};
-  if (reserved_bytes_ > 0) {
-    reserved_ = mmap(nullptr, static_cast<std::size_t>(reserved_bytes_), PROT_NONE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (reserved_ == MAP_FAILED) {
-      reserved_ = nullptr;
-      throw std::system_error(errno, std::generic_category(), "reserving addresses of tensors");
+  if (reserved_bytes > 0) {
+    std::byte* stand_in = reserved_.emplace(reserved_bytes).begin();
+    for (Tensor& t : all_) {
+      if (!t.stands_in) continue;
+      t.view.data = stand_in;
+      stand_in += reserved_for(t.view);
     }
     communicator.map_sends(map_);
-  }
-  auto* stand_in = static_cast<std::byte*>(reserved_);
-  for (Tensor& t : all_) {
-    if (!t.stands_in) continue;
-    t.view.data = stand_in;
-    stand_in += reserved_for(t.view);
   }
   tensors_.q = of(TensorRole::q).view;
   tensors_.k = of(TensorRole::k).view;
@@ -96,10 +102,6 @@ CallersTensors::CallersTensors(const RankPlan& plan, const Problem& problem, std
   sinks_ = Buffer(Device::get(problem.device).memory(), 2 * sink_bytes());
   tensors_.sink = sinks_.as<float>();
   tensors_.dsink = sinks_.as<float>() + problem.heads_q;
-}
-
-CallersTensors::~CallersTensors() {
-  if (reserved_ != nullptr) munmap(reserved_, static_cast<std::size_t>(reserved_bytes_));
 }
 
 TensorView CallersTensors::settle(TensorRole role, const TensorView& callers) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/memory.h"
@@ -23,9 +24,6 @@ class CallersTensors {
   /// Allocates what messages use: collective.
   CallersTensors(const RankPlan& plan, const Problem& problem, std::int64_t rows,
                  std::int64_t padded_rows, Communicator& communicator);
-  ~CallersTensors();
-  CallersTensors(const CallersTensors&) = delete;
-  CallersTensors& operator=(const CallersTensors&) = delete;
 
   /// What the plan's executor is made for.
   const RankTensors& rank_tensors() const { return tensors_; }
@@ -58,14 +56,27 @@ class CallersTensors {
   /// from.
   TensorView settle(TensorRole role, const TensorView& callers);
 
+  /// Addresses without memory.
+  class Reserved {
+   public:
+    explicit Reserved(std::int64_t bytes);
+    ~Reserved();
+    Reserved(const Reserved&) = delete;
+    Reserved& operator=(const Reserved&) = delete;
+    std::byte* begin() const { return static_cast<std::byte*>(begin_); }
+
+   private:
+    void* begin_;
+    std::size_t bytes_;
+  };
+
   const Problem& problem_;
   Problem local_;              ///< of the rank's own rows
   std::array<Tensor, 9> all_;  ///< by role
   RankTensors tensors_;
   Buffer sinks_;  ///< the plan's own sinks and their gradients, [heads_q] each
   AddressMap map_;
-  void* reserved_ = nullptr;  ///< addresses of stand-ins
-  std::int64_t reserved_bytes_ = 0;
+  std::optional<Reserved> reserved_;  ///< for stand-ins
   std::vector<TensorCopy> in_, out_;
 };
 

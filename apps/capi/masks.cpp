@@ -18,9 +18,9 @@
 namespace longca::capi {
 namespace {
 
-void check_tokens(std::int64_t tokens) {
+void check_tokens(std::int64_t tokens, const char* name = "tokens") {
   if (tokens < 1 || tokens > kMaxTokens) {
-    throw_input_error("tokens = {}: at least 1, at most {}", tokens, kMaxTokens);
+    throw_input_error("{} = {}: at least 1, at most {}", name, tokens, kMaxTokens);
   }
 }
 
@@ -113,8 +113,8 @@ longca_slice to_c(const MaskSlice& slice) {
 
 Mask slices_mask(std::int64_t tokens_q, std::int64_t tokens_k,
                  std::span<const longca_slice> slices) {
-  check_tokens(tokens_q);
-  check_tokens(tokens_k);
+  check_tokens(tokens_q, "tokens_q");
+  check_tokens(tokens_k, "tokens_k");
   std::vector<MaskSlice> list;
   list.reserve(slices.size());
   std::ranges::transform(slices, std::back_inserter(list), to_slice);
@@ -142,8 +142,8 @@ Mask blocks_mask(const longca_blocks& b) {
   }
   const std::int64_t tokens_q = lists.q_bounds.back();
   const std::int64_t tokens_k = lists.k_bounds.back();
-  check_tokens(tokens_q);
-  check_tokens(tokens_k);
+  check_tokens(tokens_q, "tokens_q");
+  check_tokens(tokens_k, "tokens_k");
   std::vector<MaskSlice> frame;
   append_band(frame, {{0, tokens_q}, {0, tokens_k}, -kNoLimit, b.causal != 0 ? 0 : kNoLimit});
   return Mask::from_blocks(tokens_q, tokens_k, std::move(frame), std::move(lists));

@@ -63,7 +63,7 @@ void CallersCommunicator::finish(int number) {
   for (const Packed& receive : group(number).receives) receive.copy(false);
 }
 
-void CallersCommunicator::barrier(Stream stream) {
+int CallersCommunicator::prepare_barrier() {
   TransferGroup group;
   auto* bytes = static_cast<std::byte*>(allocate(2 * std::int64_t{size_}));
   for (int peer = 0; peer < size_; ++peer) {
@@ -71,9 +71,13 @@ void CallersCommunicator::barrier(Stream stream) {
     group.sends.push_back({peer, bytes + peer, 1, 1, 1});
     group.receives.push_back({peer, bytes + size_ + peer, 1, 1, 1});
   }
-  const int number = prepare(group);
-  start(number, stream);
-  finish(number);
+  return prepare(group);
+}
+
+void CallersCommunicator::barrier(Stream stream) {
+  if (barrier_ < 0) barrier_ = prepare_barrier();
+  start(barrier_, stream);
+  finish(barrier_);
 }
 
 }  // namespace longca::capi

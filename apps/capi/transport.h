@@ -41,12 +41,14 @@ class CallersCommunicator final : public Communicator {
   static void add(const Transfer& transfer, std::vector<Packed>& packed,
                   std::vector<longca_message>& messages);
   Group& group(int number);
+  int prepare_barrier();
 
   longca_transport transport_;
   int rank_;
   int size_;
   std::vector<Buffer> memory_;
   std::vector<Group> groups_;
+  int barrier_ = -1;  ///< its group, from the first barrier on
 };
 
 }  // namespace longca::capi

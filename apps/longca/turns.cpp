@@ -135,7 +135,7 @@ std::string resolve(const std::string& commit) {
 /// The `longca` script of the commit's worktree, set up and built.
 std::string build_commit(const std::string& commit) {
   const fs::path source = build_info().source_dir;
-  const fs::path folder = source / "build" / "compare" / commit.substr(0, 12);
+  const fs::path folder = source / "build" / "compare" / short_commit(commit);
   const std::string git = find_program("git").string();
   std::error_code error;
   if (!fs::exists(folder / "longca", error)) {
@@ -143,11 +143,11 @@ std::string build_commit(const std::string& commit) {
                                      "--detach", folder.string(), commit});
     if (!added.is_success()) throw_input_error("git worktree add: {}", added.said());
   }
-  fmt::print(stderr, "longca: builds {} in {}\n", commit.substr(0, 12), printable(folder.string()));
+  fmt::print(stderr, "longca: builds {} in {}\n", short_commit(commit), printable(folder.string()));
   std::string program = (folder / "longca").string();
   const Ended built = run_program({program, "--version"});
   if (!built.is_success()) {
-    throw_input_error("commit {} does not build: {}", commit.substr(0, 12), built.said());
+    throw_input_error("commit {} does not build: {}", short_commit(commit), built.said());
   }
   return program;
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/build_info.h"
 #include "bench/record/environment.h"
 #include "core/printable.h"
 #include "verbs.h"
@@ -58,7 +59,7 @@ void print_environment() {
   const json& cpu = env.at("cpu");
   const json& memory = env.at("memory");
   row("longca", fmt::format("{} ({}{}, {} build)", env.at("version").get<std::string>(),
-                            env.at("commit").get<std::string>().substr(0, 12),
+                            short_commit(env.at("commit")),
                             env.at("dirty").get<bool>() ? " with local changes" : "",
                             env.at("build_type").get<std::string>()));
   row("compiler", env.at("compiler").get<std::string>());

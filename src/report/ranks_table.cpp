@@ -57,8 +57,7 @@ struct Layout {
 
 Layout layout_for(const View& view, int width) {
   Layout layout;
-  layout.time = time_width(view, true);
-  layout.intervals = layout.time > time_width(view, false);
+  layout.intervals = time_width(view, true) > time_width(view, false);
   layout.spread = view.has_draws;
   for (const ViewSection& section : view.sections) {
     for (const ViewGroup& group : section.groups) {
@@ -71,16 +70,17 @@ Layout layout_for(const View& view, int width) {
     for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));
   }
   const auto passes = static_cast<int>(std::ranges::count(view.has_pass, true));
-  const std::pair<bool*, const char*> optional[] = {
-      {&layout.exposed_ms, "exposed ms"}, {&layout.memory, "memory"}, {&layout.imbalance, "imbal."},
-      {&layout.error, "error"},           {&layout.intervals, "±"},   {&layout.sent, "sent"}};
-  for (const auto& [column, name] : optional) {
-    if (layout.width(passes) <= width) break;
-    if (!*column) continue;
-    *column = false;
-    if (column == &layout.intervals) layout.time = time_width(view, false);
-    layout.left_out.emplace_back(name);
-  }
+  layout.left_out = leave_out(
+      {{&layout.exposed_ms, "exposed ms"},
+       {&layout.memory, "memory"},
+       {&layout.imbalance, "imbal."},
+       {&layout.error, "error"},
+       {&layout.intervals, "±"},
+       {&layout.sent, "sent"}},
+      [&] {
+        layout.time = time_width(view, layout.intervals);
+        return layout.width(passes) <= width;
+      });
   return layout;
 }
 

@@ -58,15 +58,11 @@ SparseLayout layout_for(const DensityTable& table, int width) {
       widen(layout.break_even, describe_break_even(line.kernel_time));
     }
   }
-  const std::pair<bool*, const char*> optional[] = {{&layout.rate, "rate"},
-                                                    {&layout.memory, "memory"},
-                                                    {&layout.share, "sel."},
-                                                    {&layout.total, "total"}};
-  for (const auto& [column, name] : optional) {
-    if (layout.width() <= width) break;
-    if (*column) layout.left_out.emplace_back(name);
-    *column = false;
-  }
+  layout.left_out = leave_out({{&layout.rate, "rate"},
+                               {&layout.memory, "memory"},
+                               {&layout.share, "sel."},
+                               {&layout.total, "total"}},
+                              [&] { return layout.width() <= width; });
   return layout;
 }
 

@@ -74,8 +74,7 @@ class TablePrinter {
 
   static Layout layout_for(const View& view, int width) {
     Layout layout;
-    layout.time = time_width(view, true);
-    layout.intervals = layout.time > time_width(view, false);
+    layout.intervals = time_width(view, true) > time_width(view, false);
     layout.spread = view.has_draws;
     for (const ViewSection& section : view.sections) {
       for (const ViewGroup& group : section.groups) {
@@ -84,17 +83,14 @@ class TablePrinter {
       }
     }
     for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));
-    const std::pair<bool*, const char*> optional[] = {{&layout.memory, "memory"},
-                                                      {&layout.error, "error"},
-                                                      {&layout.intervals, "±"},
-                                                      {&layout.times, "ms"}};
-    for (const auto& [column, name] : optional) {
-      if (width_of(layout, passes_of(view)) <= width) break;
-      if (!*column) continue;
-      *column = false;
-      if (column == &layout.intervals) layout.time = time_width(view, false);
-      layout.left_out.emplace_back(name);
-    }
+    layout.left_out = leave_out({{&layout.memory, "memory"},
+                                 {&layout.error, "error"},
+                                 {&layout.intervals, "±"},
+                                 {&layout.times, "ms"}},
+                                [&] {
+                                  layout.time = time_width(view, layout.intervals);
+                                  return width_of(layout, passes_of(view)) <= width;
+                                });
     return layout;
   }
 

@@ -55,6 +55,18 @@ void widen(int& column, std::string_view text) {
   column = std::max(column, columns_of(text));
 }
 
+std::vector<std::string> leave_out(std::initializer_list<OptionalColumn> columns,
+                                   const std::function<bool()>& fits) {
+  std::vector<std::string> names;
+  for (const OptionalColumn& column : columns) {
+    if (fits()) break;
+    if (!*column.shown) continue;
+    *column.shown = false;
+    names.emplace_back(column.name);
+  }
+  return names;
+}
+
 int time_width(const View& view, bool intervals) {
   int width = kTimeWidth;
   for (const Record* record : view.records()) {

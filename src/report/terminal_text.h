@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <span>
 #include <string>
@@ -20,6 +22,16 @@ void widen(int& column, std::string_view text);
 enum class Ink { plain, bold, dim, green, yellow, red };
 /// The ink of a status.
 Ink ink_of(StatusCode status);
+
+/// A column that a narrow terminal has no room for.
+struct OptionalColumn {
+  bool* shown;
+  const char* name;
+};
+/// Clears the columns that are shown, the first one first, until the table `fits`; returns the names
+/// of those it cleared.
+std::vector<std::string> leave_out(std::initializer_list<OptionalColumn> columns,
+                                   const std::function<bool()>& fits);
 
 /// The width of the view's column of times, with a space before them and their marks:
 /// " 12.3±0.4%~".

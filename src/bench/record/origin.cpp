@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "bench/build_info.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"
@@ -65,7 +66,7 @@ std::string build_of(const json& env) {
   const std::string commit = text_at(env, {"commit"});
   if (version.empty() && commit.empty()) return "unknown";
   std::string text = version;
-  if (!commit.empty()) text += fmt::format(", commit {}", commit.substr(0, 12));
+  if (!commit.empty()) text += fmt::format(", commit {}", short_commit(commit));
   if (env.is_object() && env.contains("dirty") && env.at("dirty") == true)
     text += " with local changes";
   if (const auto type = text_at(env, {"build_type"}); !type.empty()) {

@@ -39,7 +39,8 @@ class RowPairs : public KernelTest {
     SCOPED_TRACE(what);
     problem.backward = false;
     const Inputs inputs = make_inputs(problem, kSeed);
-    const slice::UploadedLists lists(mask, {.pack = pack, .row_pairs = true});
+    const slice::UploadedLists lists(mask, {.pack = pack, .row_pairs = true},
+                                     cost::default_platform());
     const Outputs first(problem);
     const Outputs second(problem);
     for (const Outputs* outputs : {&first, &second}) {

@@ -91,11 +91,12 @@ __global__ void list_tiles(const TransposedTileArgs args, const KeyTile* tiles,
 
 }  // namespace
 
-DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack) {
+DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack,
+                                         const cost::Platform& platform) {
   Device& gpu = Device::get(DeviceKind::cuda);
   const auto stream = static_cast<cudaStream_t>(gpu.stream());
   const BlockPlan plan = block_plan(mask, pack);
-  if (plan.tiles() == 0) return {place_block_tiles(plan, {}).lists, {}, {}};
+  if (plan.tiles() == 0) return {place_block_tiles(plan, {}, platform).lists, {}, {}};
   const Buffer q_block = uploaded(gpu, plan.q_block);
   const TileArgs args = {BlockMap::of(mask).bits(), q_block.as<std::int32_t>(),
                          plan.tiles_per_list(), static_cast<int>(plan.tiles()),
@@ -107,7 +108,7 @@ DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack) {
   LONGCA_CUDA(cudaGetLastError());
   gpu.copy(counts.data(), device_counts.data(), device_counts.bytes());
 
-  BlockTiles placed = place_block_tiles(plan, counts);
+  BlockTiles placed = place_block_tiles(plan, counts, platform);
   DeviceBlockTiles made = {std::move(placed.lists),
                            Buffer(gpu.memory(), placed.partial * sizeof(PartialTile)),
                            Buffer(gpu.memory(), placed.runs * sizeof(FullRun))};

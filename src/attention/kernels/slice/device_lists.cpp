@@ -24,23 +24,23 @@ std::vector<QueryTile> tiles_in_order(const TileLists& lists) {
 
 }  // namespace
 
-UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling) {
+UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling,
+                             const cost::Platform& platform) {
   if (!tiling.row_pairs && has_block_plan(mask, tiling.pack)) {
-    DeviceBlockTiles made = make_device_block_lists(mask, tiling.pack);
+    DeviceBlockTiles made = make_device_block_lists(mask, tiling.pack, platform);
     partial_ = std::move(made.partial);
     runs_ = std::move(made.runs);
-    upload(made.lists);
+    upload(made.lists, platform.slice.forward);
   } else {
-    upload(make_tile_lists(mask, tiling));
+    upload(make_tile_lists(mask, tiling, platform), platform.slice.forward);
   }
 }
 
-void UploadedLists::upload(const TileLists& lists) {
+void UploadedLists::upload(const TileLists& lists, const cost::SliceForwardCycles& costs) {
   shape_.pack = lists.tiling.pack;
   shape_.row_pairs = lists.tiling.row_pairs;
   shape_.unchecked =
-      !lists.joints.empty() || full_tiles_per_query_tile(lists) >=
-                                   cost::default_platform().slice.forward.min_unchecked_tiles;
+      !lists.joints.empty() || full_tiles_per_query_tile(lists) >= costs.min_unchecked_tiles;
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   ArrayUpload upload;

@@ -14,7 +14,7 @@ namespace longca::slice {
 /// The lists of the forward pass, and the counter by which its CTAs share the work.
 class UploadedLists {
  public:
-  UploadedLists(const Mask& mask, const Tiling& tiling);
+  UploadedLists(const Mask& mask, const Tiling& tiling, const cost::Platform& platform);
 
   Tiling tiling() const { return {shape_.pack, shape_.row_pairs}; }
   DeviceTileLists args() const;
@@ -23,7 +23,7 @@ class UploadedLists {
   std::int64_t bytes() const { return lists_.bytes() + partial_.bytes() + runs_.bytes(); }
 
  private:
-  void upload(const TileLists& lists);
+  void upload(const TileLists& lists, const cost::SliceForwardCycles& costs);
 
   DeviceTileLists shape_;  ///< without addresses
   Buffer lists_;           ///< the arrays below
@@ -69,7 +69,8 @@ struct DeviceBlockTiles {
   Buffer runs;
 };
 /// Synchronous: the buffers are written on return.
-DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack);
+DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack,
+                                         const cost::Platform& platform);
 
 struct DeviceTransposedTiles {
   TransposedLists lists;  ///< without `segments`, which are in the buffer

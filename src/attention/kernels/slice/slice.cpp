@@ -30,14 +30,18 @@ int group_size(const Problem& problem, const Mask& mask) {
   return shared_heads(problem.heads_q, problem.heads_k, mask.heads());
 }
 
+const cost::Platform& platform() {
+  return cost::platform_of_card(gpu().properties().name);
+}
+
 /// Clusters of CTAs, and joints, are for results that are written, without a softcap, on sm_90a.
 Tiling tiling(const Problem& problem, const Mask& mask, SlicePath path) {
   const int group = group_size(problem, mask);
   if (path == SlicePath::sm90 && !problem.accumulate && problem.softcap == 0) {
     const bool joins = sm90::has_unchecked(problem.dtype, dims_of(problem));
-    return choose_tiling(mask, group, problem.head_dim, joins);
+    return choose_tiling(mask, group, problem.head_dim, joins, platform());
   }
-  return {.pack = choose_pack(mask, group, problem.head_dim)};
+  return {.pack = choose_pack(mask, group, problem.head_dim, false, platform())};
 }
 
 bool is_padded(int head_dim) {
@@ -68,7 +72,7 @@ Support check_wide(const Problem& problem) {
 class SlicePlan final : public Plan {
  public:
   SlicePlan(const Problem& problem, const Mask& mask, SlicePath path)
-      : problem_(problem), path_(path), lists_(mask, tiling(problem, mask, path)) {
+      : problem_(problem), path_(path), lists_(mask, tiling(problem, mask, path), platform()) {
     section_heads_ = forward_section_heads(problem.tokens_k, dims_of(problem), problem.heads_k,
                                            gpu().properties().cache_bytes);
     if (problem.backward) backward_.emplace(problem, mask, path);

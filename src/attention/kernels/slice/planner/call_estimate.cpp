@@ -16,7 +16,6 @@
 namespace longca::slice {
 namespace {
 
-constexpr double kCycleDim = 128;  // head dimension of the platform's cycles
 /// Bytes per element of a row before and after backward_kernel: O and dO are read, dQ is added up
 /// and read in float32, and written.
 constexpr double kBackwardRowBytes = 2 + 2 + 4 + 4 + 2;
@@ -36,7 +35,7 @@ class ForwardSchedule {
                pairs_fit(shared_heads(mask, shape), tiling_.pack, shape.head_dim)),
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, tiling_, platform)),
-        workers_(static_cast<int>(platform.device.sms) / ctas()),
+        workers_(std::max(static_cast<int>(platform.device.sms) / ctas(), 1)),
         schedule_(workers_) {
     for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
     const int blocks = shape.heads_q / block_heads();
@@ -129,6 +128,11 @@ BackwardWorkload workload(const TransposedLists& lists, const cost::HeadShape& s
           all.half_visits * blocks / sms, all.items / sms};
 }
 
+/// In units of what the platform's cycles are of.
+double dims_of_cycles(const cost::HeadShape& shape) {
+  return static_cast<double>(shape.head_dim) / kCycleDim;
+}
+
 }  // namespace
 
 CallEstimate estimate_forward(const Mask& mask, const cost::HeadShape& shape,
@@ -136,7 +140,7 @@ CallEstimate estimate_forward(const Mask& mask, const cost::HeadShape& shape,
   if (mask.q_tokens() == 0) return {};
   const ForwardSchedule schedule(mask, shape, platform);
   const cost::ForwardCall& call = platform.call.forward;
-  const double seconds_per_cycle = shape.head_dim / kCycleDim / call.cycles_per_second;
+  const double seconds_per_cycle = dims_of_cycles(shape) / call.cycles_per_second;
   const double cycles = schedule.end() * seconds_per_cycle;
   return {call.seconds_per_call + cycles, cycles, schedule.busy() * seconds_per_cycle, 0};
 }
@@ -163,7 +167,7 @@ CallEstimate estimate_backward(const Mask& mask, const cost::HeadShape& shape,
                         (1 - rates.half_visit_share) * visit_cycles * work.half_visits;
   // A visit's cycles are those of 128 keys and dimensions.
   const double seconds_per_cycle =
-      shape.head_dim / kCycleDim * backward_tile_keys(dims) / kTileKeys / call.cycles_per_second;
+      dims_of_cycles(shape) * backward_tile_keys(dims) / kTileKeys / call.cycles_per_second;
   const double cycles = (lists.end_cycles + beside) * seconds_per_cycle;
   const double busy =
       beside + work.visits * visit_cycles + work.items * static_cast<double>(rates.key_tile_cycles);
