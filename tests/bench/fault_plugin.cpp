@@ -78,6 +78,7 @@ struct Fault {
   void (*after_forward)(const ForwardArgs& args, int call) = nullptr;
   void (*instead_of_backward)(const BackwardArgs& args) = nullptr;
   void (*after_backward)(const BackwardArgs& args, int call) = nullptr;
+  bool returns_lse = true;  ///< whether it says so
 };
 
 void set_first(const TensorView& t, float value) {
@@ -178,6 +179,10 @@ void round_otherwise(const BackwardArgs& args, int call) {
   if (call % 2 == 0) *args.dq.row<std::uint32_t>(0, 0) ^= 1;
 }
 
+void write_dk(const BackwardArgs& args, int) {
+  set_first(args.dk, 100);
+}
+
 constexpr Fault kFaults[] = {
     {.name = "fault_segv", .before_forward = crash},
     {.name = "fault_segv_backward", .before_backward = crash},
@@ -196,6 +201,7 @@ constexpr Fault kFaults[] = {
     {.name = "fault_before_dv", .after_backward = write_before_dv},
     {.name = "fault_later", .after_forward = go_wrong_later},
     {.name = "fault_unwritten", .instead_of_backward = write_nothing},
+    {.name = "fault_dk_without_lse", .after_backward = write_dk, .returns_lse = false},
     {.name = "fault_rounding", .after_backward = round_otherwise},
     {.name = "stray_stage", .before_forward = forge_stage},
     {.name = "stray_record", .before_forward = forge_record},
@@ -242,6 +248,7 @@ class FaultKernel : public Kernel {
   FaultKernel(const Fault& fault, const Kernel& inner)
       : fault_(fault), inner_(inner), capabilities_(inner.capabilities()) {
     capabilities_.name = fault.name;
+    capabilities_.returns_lse = fault.returns_lse;
   }
   const Capabilities& capabilities() const override { return capabilities_; }
   Support supports(const Problem& problem, const Mask& mask) const override {

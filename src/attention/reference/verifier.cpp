@@ -1,5 +1,7 @@
 #include "attention/reference/verifier.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -19,12 +21,17 @@ namespace longca {
 
 struct Reference::Impl {
   ReferenceProblem problem;
+  VerifyBudget budget;
   ReferenceResults results;
 
-  Impl(const Problem& shape, const Mask& mask, const Inputs& inputs, Selection selection)
-      : problem{shape, mask, &inputs}, results(problem, std::move(selection)) {}
+  Impl(const Problem& shape, const Mask& mask, const Inputs& inputs, const VerifyBudget& may_take,
+       std::uint64_t seed)
+      : problem{shape, mask, &inputs},
+        budget(may_take),
+        results(problem, select_tiles(shape, mask, may_take, seed)) {}
 
   const Selection& selection() const { return results.selection(); }
+  bool draws_tiles() const { return selection().mode == Selection::Mode::tiles; }
 
   // Rows compared and in total.
   double query_rows() const {
@@ -87,8 +94,7 @@ struct Reference::Impl {
 
 Reference::Reference(const Problem& problem, const Mask& mask, const Inputs& inputs,
                      VerifyBudget budget, std::uint64_t seed)
-    : impl_(std::make_unique<Impl>(problem, mask, inputs,
-                                   select_tiles(problem, mask, budget, seed))) {}
+    : impl_(std::make_unique<Impl>(problem, mask, inputs, budget, seed)) {}
 
 Reference::~Reference() = default;
 
@@ -105,29 +111,38 @@ Verdict Reference::check_forward(ConstTensorView o, const ConstLseView* lse) con
   return verdict;
 }
 
+std::string Reference::why_gradients_need_lse() const {
+  if (!impl_->draws_tiles()) return {};
+  return fmt::format(
+      "a verify_budget_s of {} has room for tiles of a head only, whose dk and dv are computed from "
+      "the kernel's LSE",
+      impl_->budget.seconds);
+}
+
 Verdict Reference::check_backward(const BackwardArgs& args) const {
   const Problem& shape = impl_->problem.shape;
   check_shape(OutputKind::dq, args.dq, shape);
   check_shape(OutputKind::dk, args.dk, shape);
   check_shape(OutputKind::dv, args.dv, shape);
   LONGCA_CHECK(!shape.sink || args.dsink != nullptr, "no dsink of a problem with sinks");
+  LONGCA_CHECK(args.lse.data != nullptr || !impl_->draws_tiles(), "no lse to check dk and dv");
   ReferenceResults& results = impl_->results;
   results.compute_query_gradients();
   Verdict verdict;
   verdict.error_dq = impl_->compare_queries({"dq", "head", "row"}, args.dq, &ReferenceResults::dq,
                                             &ReferenceResults::QueryTile::dq, verdict);
-  double compared = impl_->query_gradients(impl_->query_rows());
-  const bool drawn_tiles = impl_->selection().mode == Selection::Mode::tiles;
-  if (!drawn_tiles || args.lse.data != nullptr) {
-    drawn_tiles ? results.compute_key_gradients_from(args.o, args.lse)
-                : results.compute_key_gradients();
-    verdict.error_dk = impl_->compare_keys({"dk", "KV head", "key"}, args.dk, &ReferenceResults::dk,
-                                           &ReferenceResults::KeyTile::dk, verdict);
-    verdict.error_dv = impl_->compare_keys({"dv", "KV head", "key"}, args.dv, &ReferenceResults::dv,
-                                           &ReferenceResults::KeyTile::dv, verdict);
-    verdict.error_dsink = compare_sinks(args.dsink, results.sink_gradients(), verdict);
-    compared += impl_->key_gradients(impl_->key_rows());
+  if (impl_->draws_tiles()) {
+    results.compute_key_gradients_from(args.o, args.lse);
+  } else {
+    results.compute_key_gradients();
   }
+  verdict.error_dk = impl_->compare_keys({"dk", "KV head", "key"}, args.dk, &ReferenceResults::dk,
+                                         &ReferenceResults::KeyTile::dk, verdict);
+  verdict.error_dv = impl_->compare_keys({"dv", "KV head", "key"}, args.dv, &ReferenceResults::dv,
+                                         &ReferenceResults::KeyTile::dv, verdict);
+  verdict.error_dsink = compare_sinks(args.dsink, results.sink_gradients(), verdict);
+  const double compared =
+      impl_->query_gradients(impl_->query_rows()) + impl_->key_gradients(impl_->key_rows());
   verdict.fraction = share(compared, impl_->query_gradients(impl_->all_query_rows()) +
                                          impl_->key_gradients(impl_->all_key_rows()));
   return verdict;

@@ -50,8 +50,11 @@ class Verifier {
 
   /// `lse` is null for a kernel that returns none.
   virtual Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const = 0;
-  /// `args` are the backward call's, with args.lse.data null for a kernel without lse; dout, q, k
-  /// and v must be the inputs. The same kernel's forward pass must have been checked before.
+  /// Why gradients of a kernel that returns no lse cannot be checked; "" if they can.
+  virtual std::string why_gradients_need_lse() const { return {}; }
+  /// `args` are the backward call's, with args.lse.data null for a kernel without lse, which
+  /// why_gradients_need_lse() must allow; dout, q, k and v must be the inputs. The same kernel's
+  /// forward pass must have been checked before.
   virtual Verdict check_backward(const BackwardArgs& args) const = 0;
   /// The heads that a forward and a backward check read.
   virtual CheckedHeads checked_heads() const = 0;
@@ -76,7 +79,8 @@ std::int64_t estimate_verifier_bytes(const Problem& problem, const Mask& mask, V
 /// from the seed; and if not even one is affordable, tiles of 64 tokens: of queries for o, lse and
 /// dq, of keys for dk and dv. A tile of keys needs the softmax of every row that attends to it, too
 /// much to compute there, so its reference is computed from the (o, lse) that the backward pass was
-/// given. At least one tile of each kind is compared, whatever the budget.
+/// given; gradients of a kernel without lse are then refused. At least one tile of each kind is
+/// compared, whatever the budget.
 ///
 /// dsink of a query head is a sum over its rows, computed from the reference's or the given (o,
 /// lse) as dk and dv are.
@@ -98,7 +102,7 @@ class Reference : public Verifier {
   Reference& operator=(const Reference&) = delete;
 
   Verdict check_forward(ConstTensorView o, const ConstLseView* lse) const override;
-  /// Does not compare dk, dv and dsink if tiles are drawn and args.lse.data is null.
+  std::string why_gradients_need_lse() const override;
   Verdict check_backward(const BackwardArgs& args) const override;
   CheckedHeads checked_heads() const override;
   double fraction() const override;

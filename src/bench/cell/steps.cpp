@@ -121,6 +121,12 @@ void verify_results(Pass pass, const Problem& problem, const Kernel& kernel,
   if (pass == Pass::forward && !kernel.capabilities().returns_lse) {
     record.notes["lse"] = "not returned";
   }
+  if (pass == Pass::backward && !kernel.capabilities().returns_lse) {
+    if (const std::string why = shared.reference->why_gradients_need_lse(); !why.empty()) {
+      record.status = Status::unsupported("returns no LSE: " + why);
+      return;
+    }
+  }
   const Verdict verdict = check(pass, kernel, shared, outputs);
   note_verdict(verdict, record);
   if (verdict.ok) return;

@@ -40,6 +40,7 @@ bool RankCell::time_pass(RankClock& clock) {
   sampler.finish(record_);
   host_load.finish(record_);
   memory_->note_peak(record_);
+  if (measured.goes_on) repetitions.fail_unfinished_work();
   if (!measured.checked) {
     set_wrong(record_, repetitions.status().reason);
     return false;

@@ -87,8 +87,8 @@ constexpr std::size_t kMaxSources = StepMath::kMaxParts + 1;
 float weigh(std::size_t count, const std::array<float, kMaxSources>& lse,
             std::array<float, kMaxSources>& weights) {
   double largest = -kInfinity;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!(lse[i] <= largest)) largest = lse[i];  // keeps NaN
+  for (std::size_t i = 0; i < count && !std::isnan(largest); ++i) {
+    if (!(lse[i] <= largest)) largest = lse[i];  // a NaN, too
   }
   weights.fill(0);
   if (largest == -kInfinity) return -kInfinity;

@@ -179,19 +179,18 @@ TEST_P(DrawnFault, OutputsNeverWrittenOrOfThePreviousCase) {
   }
 }
 
-TEST(DrawnTiles, WithoutALseTheKeyGradientsAreNotComparedAndTheFractionSaysSo) {
+TEST(DrawnTiles, GradientsWithoutALseAreRefused) {
   const Problem problem = square_problem(kTokens, 4, 2, 32, DType::float32);
   const Inputs inputs = make_inputs(problem, 1);
   const Mask mask = test::small_mask("causal", kTokens);
   const Reference reference(problem, mask, inputs, {1e-6, 1}, 1);
-  const Outputs outputs = solve(problem, mask, inputs);
-  BackwardArgs args = outputs.backward_args(inputs);
+  EXPECT_EQ(reference.why_gradients_need_lse(),
+            "a verify_budget_s of 1e-06 has room for tiles of a head only, whose dk and dv are "
+            "computed from the kernel's LSE");
+  BackwardArgs args = solve(problem, mask, inputs).backward_args(inputs);
   args.lse.data = nullptr;
-  const Verdict verdict = reference.check_backward(args);
-  EXPECT_TRUE(verdict.ok);
-  EXPECT_TRUE(verdict.error_dq);
-  EXPECT_FALSE(verdict.error_dk || verdict.error_dv);
-  EXPECT_LT(verdict.fraction, reference.check_backward(outputs.backward_args(inputs)).fraction);
+  EXPECT_THROW(reference.check_backward(args), InternalError);
+  EXPECT_EQ(Reference(problem, mask, inputs, {10, 1}, 1).why_gradients_need_lse(), "");
 }
 
 }  // namespace

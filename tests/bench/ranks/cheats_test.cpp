@@ -53,6 +53,7 @@ TEST(RankCheats, AreWrongInEveryModeAndPass) {
     ++cheats;
     EXPECT_EQ(to_string(record.status.code), "wrong")
         << record.c.key() << " " << record.status.reason;
+    EXPECT_THAT(record.status.reason, ::testing::HasSubstr("in a repetition with other inputs: "));
     EXPECT_FALSE(record.metrics.contains("time_ms")) << record.c.key();
   }
   EXPECT_EQ(cheats, 7 * 2 * 2 * 2);

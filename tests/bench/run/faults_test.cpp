@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "bench/bench_run.h"
 #include "bench/record/metrics.h"
 
@@ -144,6 +146,28 @@ TEST(Faults, EachCostsItsCellAlone) {
   noise_on_the_socket_is_a_crash(run);
   no_number_without_a_check(run);
   what_a_kernel_prints_is_shown_on_stderr(run);
+}
+
+/// Gradients of drawn keys are computed from the kernel's LSE: without one none is taken for right.
+TEST(Faults, GradientsWithoutLseAreRefusedWhereTheBudgetDrawsTiles) {
+  const TempDirectory folder;
+  const auto run = [&](const std::string& budget) {
+    const auto suite = folder / "budget.toml";
+    std::ofstream(suite) << "[run]\nverify_budget_s = " << budget << "\n";
+    const auto file = folder / (budget + ".jsonl");
+    const ProcessResult result = bench(file, {suite.string(), "--plugin", FAULT_PLUGIN, "-a",
+                                              "kernel=fault_dk_without_lse"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_records(file).records;
+  };
+  const Status drawn = find_record(run("1e-6"), "fault_dk_without_lse", Pass::backward).status;
+  EXPECT_EQ(drawn.code, StatusCode::unsupported);
+  EXPECT_EQ(drawn.reason,
+            "returns no LSE: a verify_budget_s of 1e-06 has room for tiles of a head only, whose "
+            "dk and dv are computed from the kernel's LSE");
+  const Status whole = find_record(run("10"), "fault_dk_without_lse", Pass::backward).status;
+  EXPECT_EQ(whole.code, StatusCode::wrong);
+  EXPECT_THAT(whole.reason, HasSubstr("dk of KV head 0"));
 }
 
 TEST(Faults, OtherBitsAreWrongWhereDeterminismIsAskedFor) {

@@ -231,10 +231,15 @@ TEST(StepMath, SegmentsEndWherePartsBeginOrEnd) {
 TEST(StepMath, ARowThatIsNoNumberStaysNone) {
   StepMath& math = step_math(DeviceKind::cpu);
   std::mt19937 random(3);
-  for (const bool in_part : {false, true}) {
+  using Limits = std::numeric_limits<float>;
+  for (const auto& [in_part, beside] : {std::pair{false, 1.0F},
+                                        {true, 1.0F},
+                                        {false, -Limits::infinity()},
+                                        {true, -Limits::infinity()}}) {
     const Drawn part(DType::float32, 4, 1, 8, false, random);
     const Drawn into(DType::float32, 4, 1, 8, false, random);
-    (in_part ? part : into).lse().head(0)[2] = std::numeric_limits<float>::quiet_NaN();
+    (in_part ? part : into).lse().head(0)[2] = Limits::quiet_NaN();
+    (in_part ? into : part).lse().head(0)[2] = beside;
     math.merge(part.partial(), into.o(), into.lse(), false, nullptr);
     EXPECT_TRUE(std::isnan(into.lse().head(0)[2]));
     EXPECT_TRUE(std::isnan(into.at(2, 0, 5)));
