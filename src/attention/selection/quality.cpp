@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "core/device.h"
@@ -45,10 +46,12 @@ struct SampledHeads {
   std::int64_t dim = 0;
   std::int64_t value_dim = 0;
   double scale = 1;
+  double softcap = 0;         ///< 0: none
+  std::optional<double> sink; ///< the head's sink logit
 };
 
 struct Attended {
-  double lse = -std::numeric_limits<double>::infinity();
+  double lse = -std::numeric_limits<double>::infinity();  ///< of the keys, without the sink
   std::vector<double> o;
 };
 
@@ -65,12 +68,13 @@ Attended attend(const SampledHeads& head, std::int64_t row, const std::vector<Ra
       const float* k = head.k.data() + key * head.dim;
       double dot = 0;
       for (std::size_t c = 0; c < dim; ++c) dot += double{q[c]} * double{k[c]};
-      scores.push_back(head.scale * dot);
+      const double score = head.scale * dot;
+      scores.push_back(head.softcap > 0 ? head.softcap * std::tanh(score / head.softcap) : score);
       largest = std::max(largest, scores.back());
     }
   }
   if (scores.empty()) return out;
-  double weight = 0;
+  double weight = 0;  // of the keys
   auto score = scores.begin();
   for (const Range& range : keys) {
     for (std::int64_t key = range.begin; key < range.end; ++key) {
@@ -80,9 +84,16 @@ Attended attend(const SampledHeads& head, std::int64_t row, const std::vector<Ra
       for (std::size_t c = 0; c < value_dim; ++c) out.o[c] += p * double{v[c]};
     }
   }
-  for (double& value : out.o) value /= weight;
   out.lse = largest + std::log(weight);
+  // The sink has no value: of all weights 1 / (1 + e^(sink − lse)) are the keys'.
+  if (head.sink) weight *= 1 + std::exp(*head.sink - out.lse);
+  for (double& value : out.o) value /= weight;
   return out;
+}
+
+std::optional<double> sink_of(const Problem& problem, const Inputs& inputs, std::int64_t head) {
+  if (!problem.sink) return std::nullopt;
+  return head_of(problem.device, inputs.sink.view(), head).front();
 }
 
 struct Sums {
@@ -120,7 +131,9 @@ SelectionQuality selection_quality(const Problem& problem, const Mask& mask, con
                             .v = head_of(problem.device, inputs.v.view(), head_k),
                             .dim = problem.head_dim,
                             .value_dim = problem.value_dim(),
-                            .scale = problem.scale()};
+                            .scale = problem.scale(),
+                            .softcap = problem.softcap,
+                            .sink = sink_of(problem, inputs, head_q)};
     const auto mask_head = static_cast<int>(head_q * mask.heads() / problem.heads_q);
     std::vector<std::int64_t> rows;
     for (std::int64_t i = 0; i < std::min(kRowsPerHead, problem.tokens_q); ++i) {

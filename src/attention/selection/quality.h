@@ -11,7 +11,8 @@ namespace longca {
 /// The quality of a block-sparse mask relative to full attention within its slices (all keys, or
 /// causal), estimated from drawn rows.
 struct SelectionQuality {
-  double kept_mass = 0;  ///< mean probability mass of the full softmax in kept blocks
+  /// Mean probability mass of the full softmax over the keys, without sinks, in kept blocks.
+  double kept_mass = 0;
   double error_full = 0;  ///< ‖O − O of full attention‖ / ‖O of full attention‖ over the rows
   int rows = 0;           ///< number of drawn rows; rows without a key do not count
 };

@@ -1,8 +1,10 @@
 #include "attention/selection/quality.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "attention/selection/select_blocks.h"
 
@@ -51,12 +53,16 @@ TEST(SelectionQuality, IsTheShareOfKeysWhereScoresAreEqual) {
 }
 
 /// One row by hand: two keys of one block are kept, two are not.
-TEST(SelectionQuality, OfOneRowIsWhatTheSoftmaxSays) {
+void expect_one_row_right(float softcap, std::optional<float> sink) {
+  SCOPED_TRACE(fmt::format("softcap {}, sink {}", softcap, sink.value_or(NAN)));
   Problem problem;
   problem.tokens_q = 1;
   problem.tokens_k = 4;
   problem.head_dim = 1;
+  problem.softcap = softcap;
+  problem.sink = sink.has_value();
   Inputs inputs = make_inputs(problem, 1);
+  if (sink) inputs.sink.view().row<float>(0, 0)[0] = *sink;
   inputs.q.view().row<float>(0, 0)[0] = 1;
   for (int i = 0; i < 4; ++i) {
     inputs.k.view().row<float>(i, 0)[0] = static_cast<float>(i);
@@ -66,7 +72,9 @@ TEST(SelectionQuality, OfOneRowIsWhatTheSoftmaxSays) {
                                       {{0, 1}, {0, 2, 4}, 1, {0, 1}, {1}});
   double all = 0, full = 0, kept = 0, sparse = 0;
   for (int i = 0; i < 4; ++i) {
-    const double p = std::exp(static_cast<double>(i));
+    const double cap{softcap};
+    const double score = cap > 0 ? cap * std::tanh(i / cap) : i;
+    const double p = std::exp(score);
     all += p;
     full += p * 10 * i;
     if (i >= 2) kept += p;
@@ -74,7 +82,17 @@ TEST(SelectionQuality, OfOneRowIsWhatTheSoftmaxSays) {
   }
   const SelectionQuality quality = selection_quality(problem, mask, inputs, 1);
   EXPECT_NEAR(quality.kept_mass, kept / all, 1e-12);
-  EXPECT_NEAR(quality.error_full, (sparse / kept - full / all) / (full / all), 1e-12);
+  const double beside = sink ? std::exp(double{*sink}) : 0;
+  const double o = full / (all + beside);
+  EXPECT_NEAR(quality.error_full, std::abs(sparse / (kept + beside) - o) / o, 1e-12);
+}
+
+TEST(SelectionQuality, OfOneRowIsWhatTheSoftmaxSays) {
+  for (const float softcap : {0.0F, 0.1F, 2.0F}) {
+    for (const std::optional<float> sink : {std::optional<float>{}, {-1.5F}, {3.0F}, {90.0F}}) {
+      expect_one_row_right(softcap, sink);
+    }
+  }
 }
 
 /// What the structure is for: chosen blocks of clustered inputs hold far more than their share, and
