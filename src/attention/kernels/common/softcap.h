@@ -13,8 +13,8 @@ struct Softcap {
     float score[3] = {};  ///< capped score over product
   };
   /// Likewise, for where P and dS are rounded to 16 bits and no LSE is computed: the score (not in
-  /// log2) is off by at most 3 · 10⁻⁴, for which |x| is less than 0.2 with caps above 100, and the
-  /// slope by 1.5 · 10⁻⁴.
+  /// log2) is off by at most 3 · 10⁻⁴ beside float32's rounding, for which |x| is less than 0.2
+  /// with caps above 100, and the slope by 1.5 · 10⁻⁴.
   struct Brief {
     float reach = 0;
     float score[2] = {};
