@@ -375,8 +375,12 @@ AxisValues RunArguments::given_axes() const {
 
 std::vector<std::string> RunArguments::notices(const Suite& chosen, const CaseList& list) const {
   std::vector<std::string> lines;
-  if (quiet) return lines;
-  if (suite.empty() && axes.empty()) {
+  if (quiet) {
+    // Nothing of defaults; what was asked for and is left out is said all the same.
+  } else if (!cells_from.empty()) {
+    lines.push_back(fmt::format("no suite given, runs the {} cells over GPUs of {}",
+                                list.cases.size(), cells_from));
+  } else if (suite.empty() && axes.empty()) {
     lines.push_back(fmt::format("no suite given, runs {}: {}", chosen.name, chosen.description));
   } else if (suite.empty()) {
     lines.push_back("no suite given, takes the defaults " +

@@ -35,6 +35,7 @@ struct RunArguments {
   /// as the axes say.
   std::string device;
   std::string device_of;
+  std::string cells_from;  ///< the record file whose cells these are, if no suite's
 
   /// Adds -a, --plugin, --case-limit, --memory-limit, --quiet. Outlives the parsing.
   void add_options(CLI::App& verb);
@@ -44,7 +45,7 @@ struct RunArguments {
   /// Throws InputError.
   Suite load() const;
   /// What the run says before its first cell, a line each: which defaults it took without a suite,
-  /// and what the suite's exceptions left out. Nothing with --quiet.
+  /// and what the suite's exceptions left out. With --quiet the second alone.
   std::vector<std::string> notices(const Suite& chosen, const CaseList& list) const;
   Progress::Style progress_style() const;
   /// The files that a run of the suite reads.
@@ -74,7 +75,6 @@ struct RecordArguments : RunArguments {
   bool strict = false;
   bool require_ok = false;
   bool in_process = false;  ///< cells are computed in this process, and have no --resume
-  std::string cells_from;   ///< the record file whose cells these are, if no suite's
   std::int64_t rounds = 1;
 
   /// Adds SUITE, the options of RunArguments, --rounds, --time-limit, --out, --resume, --across,

@@ -162,7 +162,7 @@ void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
   if (generated.window) fmt::print("window         {}\n", *generated.window);
   if (generated.global_tokens) fmt::print("global tokens  {}\n", *generated.global_tokens);
   if (mask.blocks() != nullptr) print_blocks(*mask.blocks(), spec);
-  fmt::print("area           {:.0f} cells, {:.4g} % of tokens²\n", mask.mean_area(),
+  fmt::print("area           {} cells, {:.4g} % of tokens²\n", area_text(mask),
              100 * mask.mean_area() / cells);
   if (mask.blocks() == nullptr) print_slices(mask.slices());
 }

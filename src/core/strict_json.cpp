@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -58,9 +59,14 @@ class StrictBuilder {
     return true;
   }
 
-  [[noreturn]] bool parse_error(std::size_t byte, const std::string&,
+  /// `byte` is the last that was read, of `token`.
+  [[noreturn]] bool parse_error(std::size_t byte, const std::string& token,
                                 const json::exception& error) const {
-    if (error.id == kNumberTooLarge) throw InputError("a number is too large");
+    if (error.id == kNumberTooLarge) {
+      throw_input_error("the number at {} is too large: the maximum is {:.5g}",
+                        place_of(text_, byte - std::min(byte, token.size()) + 1),
+                        std::numeric_limits<double>::max());
+    }
     throw_input_error("no valid JSON at {}", place_of(text_, byte));
   }
 

@@ -39,8 +39,13 @@ void write_blocks(std::ostream& out, const BlockLists& blocks) {
              fmt::join(blocks.k_bounds, ","));
 }
 
-/// Prints a whole number without a fraction, and exactly where it is that of every head; the mean
-/// over heads may have one.
+double density_of(const Mask& mask) {
+  const double cells = static_cast<double>(mask.q_tokens()) * static_cast<double>(mask.k_tokens());
+  return cells > 0 ? mask.mean_area() / cells : 0.0;
+}
+
+}  // namespace
+
 std::string area_text(const Mask& mask) {
   bool equal = true;
   for (int head = 1; head < mask.heads(); ++head) equal &= mask.area(head) == mask.area(0);
@@ -48,13 +53,6 @@ std::string area_text(const Mask& mask) {
   const double area = mask.mean_area();
   return std::floor(area) == area ? fmt::format("{:.0f}", area) : fmt::format("{}", area);
 }
-
-double density_of(const Mask& mask) {
-  const double cells = static_cast<double>(mask.q_tokens()) * static_cast<double>(mask.k_tokens());
-  return cells > 0 ? mask.mean_area() / cells : 0.0;
-}
-
-}  // namespace
 
 void write_mask_json(std::ostream& out, const GeneratedMask& generated, const MaskSpec& spec) {
   fmt::print(out, "{{\"mask\":\"{}\",\"tokens\":{},\"seed\":{},", spec.name, spec.tokens,

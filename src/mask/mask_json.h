@@ -1,10 +1,14 @@
 #pragma once
 
 #include <iosfwd>
+#include <string>
 
 #include "mask/generators.h"
 
 namespace longca {
+
+/// Allowed cells of a query head, exactly; where heads differ, their mean.
+std::string area_text(const Mask& mask);
 
 /// Writes a mask as the one-line JSON object of `longca mask --json` and of `mask.json` in dumps:
 ///   {"mask","tokens","seed","lengths":[…],"prefix","window",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -37,13 +38,15 @@ const json* optional(const json& object, const char* key) {
 
 std::int64_t whole_number(const json& value, std::string_view place, std::int64_t low,
                           std::int64_t high) {
-  if (!value.is_number_integer()) {
+  // An integer beyond 64 bits is read as a float.
+  const bool is_huge = value.is_number_float() && std::abs(value.get<double>()) >= 0x1p63;
+  if (!value.is_number_integer() && !is_huge) {
     throw_input_error("{} must be a whole number, but is {}", place,
                       value.is_number() ? value.dump() : value.type_name());
   }
   const bool is_large =
       value.is_number_unsigned() && !std::in_range<std::int64_t>(value.get<std::uint64_t>());
-  if (is_large || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
+  if (is_huge || is_large || value.get<std::int64_t>() < low || value.get<std::int64_t>() > high) {
     throw_input_error("{} is {}: at least {}, at most {}", place, value.dump(), low, high);
   }
   return value.get<std::int64_t>();
@@ -135,8 +138,14 @@ void check_keys(const json& object) {
       throw_input_error("unknown key '{}'{}", key, suggestion(key, k_known));
     }
   }
-  if (object.contains("slices") == object.contains("blocks")) {
+  const bool has_blocks = optional(object, "blocks") != nullptr;
+  if (has_blocks == (optional(object, "slices") != nullptr)) {
     throw InputError("a mask has either 'slices' or 'blocks'");
+  }
+  for (const char* of_blocks : {"block_causal", "q_bounds", "k_bounds"}) {
+    if (!has_blocks && optional(object, of_blocks) != nullptr) {
+      throw_input_error("{} is of a mask with blocks, and this one has slices", of_blocks);
+    }
   }
 }
 
@@ -164,11 +173,11 @@ OwnMask mask_of(const json& object) {
   check_keys(object);
   const std::int64_t tokens = whole_number(required(object, "tokens"), "tokens", 1, kMaxTokens);
   const json* causal = optional(object, "block_causal");
-  if (causal != nullptr && (!causal->is_boolean() || !object.contains("blocks"))) {
-    throw InputError("block_causal is true or false, of a mask with blocks");
+  if (causal != nullptr && !causal->is_boolean()) {
+    throw_input_error("block_causal must be true or false, but is {}", causal->dump());
   }
   const bool block_causal = causal != nullptr && causal->get<bool>();
-  const Mask mask = object.contains("slices") ? mask_of_slices(object, tokens)
+  const Mask mask = optional(object, "slices") != nullptr ? mask_of_slices(object, tokens)
                                               : read_block_mask(object, tokens, block_causal);
   check_area(object, mask);
   const auto number = [&](const char* key) -> std::optional<std::int64_t> {

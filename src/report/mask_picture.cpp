@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "mask/own_file.h"
 #include "report/format.h"
 #include "report/gnuplot.h"
 #include "report/html_text.h"
@@ -143,8 +144,8 @@ constexpr const char* kFill = "#2563a8";
 std::string title_of(const GeneratedMask& mask, const MaskSpec& spec) {
   const auto cells =
       static_cast<double>(mask.mask.q_tokens()) * static_cast<double>(mask.mask.k_tokens());
-  const double share = cells == 0 ? 0 : mask.mask.mean_area() / cells;
-  std::string title = fmt::format("{} · {} tokens · {:.2f} % allowed", spec.name,
+  const double share = cells == 0 ? 0 : static_cast<double>(mask.mask.area(0)) / cells;
+  std::string title = fmt::format("{} · {} tokens · {:.2f} % allowed", without_hash(spec.name),
                                   format_tokens(spec.tokens), 100 * share);
   if (mask.mask.heads() > 1) title += fmt::format(" · head 0 of {}", mask.mask.heads());
   return title;
@@ -181,13 +182,14 @@ std::string boundary_lines(const GeneratedMask& mask) {
 
 Polygon slice_outline(const MaskSlice& slice) {
   if (slice.q_end - slice.q_begin <= kMaxStepRows) return stepped_outline(slice);
+  constexpr double kMiddle = 0.5;  // straight lines go through the middle of each step
   Polygon polygon = rectangle({slice.q_begin, slice.q_end}, {slice.k_begin, slice.k_end});
   if (slice.type == MaskSliceType::causal || slice.type == MaskSliceType::bi_causal) {
-    const auto offset = static_cast<double>(slice.k_end - slice.q_end);
+    const double offset = static_cast<double>(slice.k_end - slice.q_end) + kMiddle;
     polygon = clip(polygon, [=](const Point& p) { return p.query + offset - p.key; });
   }
   if (slice.type == MaskSliceType::inverse_causal || slice.type == MaskSliceType::bi_causal) {
-    const auto offset = static_cast<double>(slice.k_begin - slice.q_begin);
+    const double offset = static_cast<double>(slice.k_begin - slice.q_begin) - kMiddle;
     polygon = clip(polygon, [=](const Point& p) { return p.key - p.query - offset; });
   }
   return polygon;

@@ -35,7 +35,8 @@ void expect_refused(const Arguments& arguments, const std::string& part) {
 
 TEST(Cp, RefusesWhatNoRankCouldRun) {
   expect_refused(cp({"-a", "ranks=0"}), "ranks 0 is too small: the minimum is 1");
-  expect_refused(cp({"-a", "ranks=two"}), "ranks 'two'");
+  expect_refused(cp({"-a", "ranks=two"}),
+                 "unknown ranks 'two': a whole number (such as 4096 or 4K) or 'found'");
   expect_refused(cp({"-a", "scheme=ulises"}), "unknown scheme 'ulises' (did you mean 'ulysses'?)");
   expect_refused(cp({"-a", "shard=zigzg"}), "unknown shard 'zigzg' (did you mean 'zigzag'?)");
   expect_refused(cp({"-a", "transport=tcp"}), "unknown transport 'tcp'");

@@ -64,7 +64,7 @@ TEST(OwnMask, NeedsLittleBesideItsCells) {
   EXPECT_EQ(own.generated.mask.mean_area(), 45);
   EXPECT_TRUE(own.generated.lengths.empty());
   EXPECT_FALSE(own.generated.prefix);
-  const OwnMask none = parse_mask_json(R"({"tokens": 9, "slices": []})", "m");
+  const OwnMask none = parse_mask_json(R"({"tokens": 9, "slices": [], "blocks": null})", "m");
   EXPECT_EQ(none.generated.mask.mean_area(), 0);
 }
 
@@ -85,7 +85,16 @@ TEST(OwnMask, ErrorsNameTheFileTheKeyAndTheLimit) {
       {"{\"tokens\":4,\"lengths\":[1,2]," + slices + "}", "lengths add up to 3 tokens, not 4"},
       {"{\"tokens\":4,\"lengths\":[4,0]," + slices + "}", "lengths[1] is 0: at least 1"},
       {"{\"tokens\":4,\"window\":-1," + slices + "}", "window is -1: at least 0"},
-      {"{\"tokens\":4,\"block_causal\":true," + slices + "}", "block_causal is true or false, of"},
+      {"{\"tokens\":4,\"block_causal\":true," + slices + "}",
+       "block_causal is of a mask with blocks, and this one has slices"},
+      {"{\"tokens\":4,\"q_bounds\":[0,4]," + slices + "}", "q_bounds is of a mask with blocks"},
+      {"{\"tokens\":4,\"k_bounds\":5," + slices + "}", "k_bounds is of a mask with blocks"},
+      {"{\"tokens\":18446744073709551616," + slices + "}", "tokens is 1.8446744073709552e+19: at"},
+      {"{\"tokens\":4,\n\"area\":1e400," + slices + "}",
+       "the number at line 2, column 8 is too large: the maximum is 1.7977e+308"},
+      {R"({"tokens":4,"slices":null,"blocks":null})", "either 'slices' or 'blocks'"},
+      {R"({"tokens":4,"blocks":[[[0]]],"q_bounds":[0,4],"k_bounds":[0,4],"block_causal":1})",
+       "block_causal must be true or false, but is 1"},
       {R"({"tokens":4,"slices":5})", "slices must be a list, but is number"},
       {R"({"tokens":4,"slices":[[0,4,0,4]]})", "slices[0] has 4 entries instead of"},
       {R"({"tokens":4,"slices":[[0,4,0,"4","full"]]})", "slices[0][3] must be a whole number"},

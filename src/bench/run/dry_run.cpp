@@ -158,13 +158,17 @@ void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
   if (rounds > 1) {
     fmt::print(out, "{} rounds: {} cells to run\n", rounds, rounds * size.cells);
   }
-  if (listed > totals.unknown) {
+  if (totals.seconds > 0) {
     const auto counted = static_cast<double>(listed - totals.unknown);
     fmt::print(out,
                "up to about {} here, by the limits of {} s of timing a cell and {} s of "
                "verification a problem\n",
                duration(totals.seconds / counted * static_cast<double>(rounds * size.cells)),
                limits.time_limit_s, limits.verify_budget_s);
+  }
+  if (listed > totals.unknown && totals.seconds == 0) {
+    fmt::print(out, "none of {} can run here\n",
+               static_cast<std::int64_t>(listed) < size.cells ? "the listed" : "them");
   }
   if (totals.unknown > 0) {
     fmt::print(out, "{} of the listed have masks too large for a list, and no figures\n",

@@ -13,6 +13,7 @@
 #include "bench/suite/axes.h"
 #include "bench/suite/axis_values.h"
 #include "core/error.h"
+#include "core/parse.h"
 
 // Builders of axes that are one field of a case, for the table in axes.cpp.
 
@@ -46,7 +47,7 @@ T from_text(const std::string& text) {
   } else if constexpr (std::is_same_v<T, Pass>) {
     return parse_pass(text).value();
   } else if constexpr (std::is_floating_point_v<T>) {
-    return std::stod(text);
+    return static_cast<T>(parse_number("a number", text));
   } else if constexpr (std::is_unsigned_v<T>) {
     return static_cast<T>(std::stoull(text));
   } else if constexpr (std::is_integral_v<T>) {

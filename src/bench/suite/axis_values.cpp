@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <optional>
 #include <utility>
 
@@ -120,9 +122,14 @@ ValueParser counts_or_word(const std::string& axis, std::int64_t low, std::int64
     for (const auto item : split_list(axis, text)) {
       if (item == word) {
         values.add(word);
-      } else {
-        add_counts(values, axis, item, low, high);
+        continue;
       }
+      const bool is_word = !item.empty() && std::isalpha(static_cast<unsigned char>(item[0])) != 0;
+      if (is_word) {
+        throw_input_error("unknown {} '{}': a whole number (such as 4096 or 4K) or '{}'{}", axis,
+                          item, word, suggestion(item, std::array{word}));
+      }
+      add_counts(values, axis, item, low, high);
     }
     return values.take();
   };

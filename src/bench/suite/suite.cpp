@@ -91,6 +91,7 @@ void override_axes(Suite& suite, const AxisValues& by_hand) {
     for (SuiteException& exception : suite.exceptions) exception.set.erase(name);
   }
   for (const auto& [name, values] : axes) suite.axes[name] = values;
+  suite.axes = with_own_length(std::move(suite.axes));
   std::erase_if(suite.exceptions, does_nothing);
 }
 

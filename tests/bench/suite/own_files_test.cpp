@@ -102,6 +102,22 @@ TEST(OwnFiles, AMaskBringsItsLengthAndHeads) {
   EXPECT_EQ(size_of(suite).cells, 10);
 }
 
+TEST(OwnFiles, AMaskOfASuiteBringsItsLengthToo) {
+  const TempDirectory folder;
+  write_file(folder / "m.json", R"({"tokens":4,"slices":[]})");
+  const auto mask = find_axis("mask").parse("causal," + (folder / "m.json").string());
+  Suite suite;
+  suite.axes = {{"kernel", {"naive"}}, {"mask", mask}};
+  Suite other = suite;
+  override_axes(suite, {{"heads", {"2:1"}}});
+  for (const Case& c : expand(suite).cases) EXPECT_EQ(c.tokens, 4) << c.key();
+  other.axes["tokens"] = {"4", "8"};
+  override_axes(other, {});
+  EXPECT_EQ(expand(other).cases.size(), 2U * (2 + 1));
+  override_axes(other, {{"mask", {"causal"}}, {"tokens_per_rank", {"16"}}});
+  EXPECT_FALSE(other.axes.contains("tokens"));
+}
+
 TEST(OwnFiles, AMaskGoesWithItsCase) {
   const TempDirectory folder;
   write_file(folder / "m.json", R"({"tokens":4,"slices":[]})");
