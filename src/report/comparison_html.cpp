@@ -15,7 +15,8 @@ constexpr double kWidth = 1200;
 constexpr double kHeight = 320;
 constexpr double kLeft = 60;
 constexpr double kMargin = 16;
-constexpr double kMaxShownRatio = 4;  ///< beyond it a point stands at the edge
+constexpr double kMaxShownRatio = 4;  ///< beyond it an arrow stands at the edge
+constexpr double kArrow = 8;
 
 /// The plot's ratios, logarithmic, symmetric about 1 so that twice as slow is as far as twice as
 /// fast.
@@ -34,6 +35,7 @@ class RatioScale {
     return kHeight / 2 - share * (kHeight / 2 - kMargin);
   }
   double largest() const { return std::exp(reach_); }
+  bool holds(double ratio) const { return std::abs(std::log(ratio)) <= reach_; }
 
  private:
   double reach_;
@@ -63,10 +65,15 @@ std::string point(const CellComparison& cell, double x, const RatioScale& scale,
     text += fmt::format(R"svg(<line x1="{0:.1f}" x2="{0:.1f}" y1="{1:.1f}" y2="{2:.1f}"/>)svg", x,
                         scale.y(*time.low), scale.y(*time.high));
   }
-  return text +
-         fmt::format(R"svg(<circle cx="{:.1f}" cy="{:.1f}" r="2"/></g>)svg", x,
-                     scale.y(time.ratio)) +
-         '\n';
+  const double y = scale.y(time.ratio);
+  if (scale.holds(time.ratio)) {
+    text += fmt::format(R"svg(<circle cx="{:.1f}" cy="{:.1f}" r="2"/>)svg", x, y);
+  } else {  // an arrow to where it is
+    const double tip = time.ratio > 1 ? -kArrow : kArrow;
+    text += fmt::format(R"svg(<path d="M{:.1f} {:.1f}h{}l{} {}z"/>)svg", x - kArrow / 2, y, kArrow,
+                        -kArrow / 2, tip);
+  }
+  return text + "</g>\n";
 }
 
 std::string plot(const Comparison& comparison, const CellNames& names) {
@@ -86,9 +93,9 @@ std::string plot(const Comparison& comparison, const CellNames& names) {
       R"svg(<rect x="{}" y="{:.1f}" width="{}" height="{:.1f}" fill="var(--accent-soft)"/>)svg"
       "\n",
       kLeft, scale.y(least), kWidth - kLeft, scale.y(1 / least) - scale.y(least));
-  for (const double ratio : {scale.largest(), 1.0, 1 / scale.largest()}) {
-    svg += grid_line(scale, ratio);
-  }
+  std::vector<double> ticks = {scale.largest(), 1, 1 / scale.largest()};
+  if (scale.largest() > 2.5) ticks.insert(ticks.end(), {2, 0.5});
+  for (const double ratio : ticks) svg += grid_line(scale, ratio);
   const double step = (kWidth - kLeft) / static_cast<double>(cells.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const double x = kLeft + step * (static_cast<double>(i) + 0.5);

@@ -178,6 +178,12 @@ class ComparisonPrinter {
         "round by round.\nA change counts from {:.3g} %; at most 1 % of slower and faster are "
         "false.\n",
         comparison_.min_effect * 100);
+    if (comparison_.busy > 0) {
+      fmt::print(out_,
+                 "{} cell{} ran beside other work on more than {} of a core (host_load): more of "
+                 "these may be false.\n",
+                 comparison_.busy, comparison_.busy == 1 ? "" : "s", kBusyHost);
+    }
     if (comparison_.single_rounds == 0) return;
     fmt::print(
         out_,

@@ -112,9 +112,12 @@ void plot_plan(std::span<const RankPlan> plans, int head_dim, DType dtype, const
 
   std::string script = fmt::format("set title {}\n", gnuplot_quoted(title));
   script += fmt::format("set xrange [0:{}]\nset yrange [{}:0]\n", end_ms, ranks);
+  script += fmt::format(
+      "set xlabel 'ms if a GPU computes {:.3g} TFLOP/s and a link moves {:.3g} GB/s, without "
+      "latency; above computing, below messages'\n",
+      rates.flops_per_second() / 1e12, rates.bytes_per_ms * 1e3 / 1e9);
   script +=
-      "set xlabel 'ms at the rates of the title; above computing, below messages; colours are "
-      "steps'\nset datafile separator '\\t'\nset tics out nomirror\nset border 1 lc rgb '#808080'\n"
+      "set datafile separator '\\t'\nset tics out nomirror\nset border 1 lc rgb '#808080'\n"
       "set key outside right top samplen 1\nset style fill solid noborder\n";
   const int every = (kRankHeight + row - 1) / row;
   std::string names;

@@ -57,6 +57,11 @@ struct Pair {
   const Record& any() const { return next != nullptr ? *next : *base; }
 };
 
+bool is_busy(const Record& record) {
+  const auto load = record.metrics.find("host_load");
+  return load != record.metrics.end() && load->second > kBusyHost;
+}
+
 std::vector<Pair> match(std::span<const Record> base, std::span<const Record> next) {
   std::vector<Pair> pairs;
   std::unordered_map<std::string, std::size_t> places;
@@ -208,7 +213,9 @@ Comparison compare_records(std::span<const Record> base, std::span<const Record>
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     comparison.cells.push_back(compare_cell(pairs[i], ratios[i]));
     ++comparison.counts[comparison.cells.back().verdict];
-    if (ratios[i] && !ratios[i]->over_rounds) ++comparison.single_rounds;
+    if (!ratios[i]) continue;
+    if (!ratios[i]->over_rounds) ++comparison.single_rounds;
+    if (is_busy(*pairs[i].base) || is_busy(*pairs[i].next)) ++comparison.busy;
   }
   std::ranges::stable_sort(comparison.cells, is_worse);
   comparison.environment = environment_changes(latest_base, latest_next);

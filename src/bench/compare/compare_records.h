@@ -63,12 +63,18 @@ struct EnvironmentChange {
   bool operator==(const EnvironmentChange&) const = default;
 };
 
+/// Cores that other work takes, above which a machine counts as busy.
+inline constexpr double kBusyHost = 0.5;
+
 struct Comparison {
   double min_effect = kMinEffect;
   std::vector<CellComparison> cells;          ///< worst first
   std::map<CellVerdict, std::size_t> counts;  ///< of every verdict, zeros too
   std::vector<EnvironmentChange> environment;
   std::size_t single_rounds = 0;  ///< cells whose spread between processes is unknown
+  /// Cells with a time of which a record has a host_load above kBusyHost: more of their verdicts may
+  /// be false than of others.
+  std::size_t busy = 0;
 
   bool has_regression() const;
 };

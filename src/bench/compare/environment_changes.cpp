@@ -11,6 +11,8 @@
 #include <string>
 #include <unordered_set>
 
+#include "bench/build_info.h"
+
 namespace longca {
 namespace {
 
@@ -89,8 +91,6 @@ constexpr std::pair<const char*, const char*> kPlaces[] = {
     {"kernel", "/kernel"},
     {"cache flush bytes", "/cpu/cache_flush_bytes"}};
 
-constexpr std::size_t kCommitDigits = 12;
-
 Items items_of(std::span<const Record> records) {
   Items items;
   Cards cards;
@@ -104,7 +104,7 @@ Items items_of(std::span<const Record> records) {
   }
   if (!cards.empty()) items["card"].insert(cards_text(cards));
   std::set<std::string> commits;
-  for (const std::string& commit : items["commit"]) commits.insert(commit.substr(0, kCommitDigits));
+  for (const std::string& commit : items["commit"]) commits.insert(short_commit(commit));
   items["commit"] = std::move(commits);
   return items;
 }

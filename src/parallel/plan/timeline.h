@@ -15,6 +15,8 @@ struct PlanRates {
   /// long.
   double cells_per_ms = 1;
   double bytes_per_ms = 1;  ///< in each direction
+
+  double flops_per_second() const { return 4 * cells_per_ms * 1e3; }
 };
 
 /// One op in time: an Attend, its gradient or an exchange. Other ops take no time here.

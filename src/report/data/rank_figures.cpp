@@ -204,7 +204,7 @@ class RankFigures {
   void add_group(Figure& figure, const ViewSection& section, const Scaling& scaling,
                  const ViewGroup& group, Pass pass, const Quantity& quantity) const {
     AxisTexts setting = section.setting;
-    if (scalings_.size() > 1) setting.emplace_back("lengths over ranks", scaling.label());
+    if (scalings_.size() > 1) setting.emplace_back("tokens over ranks", scaling.label());
     for (const ViewRow& row : group.rows) {
       const Record* record = row.pass(pass);
       if (record == nullptr || !scaling.contains(record->c)) continue;

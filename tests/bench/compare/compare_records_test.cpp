@@ -48,6 +48,17 @@ std::vector<std::string> verdict_lines(const Comparison& comparison) {
   return lines;
 }
 
+TEST(CompareRecords, CountsCellsThatRanBesideOtherWork) {
+  std::vector<Record> base = {timed_cell(1, 1), timed_cell(2, 1), timed_cell(3, 1),
+                              failed_cell(4, StatusCode::oom)};
+  std::vector<Record> next = base;
+  base[0].metrics["host_load"] = 0.6;
+  next[1].metrics["host_load"] = 1.5;
+  next[2].metrics["host_load"] = 0.4;
+  next[3].metrics["host_load"] = 2;
+  EXPECT_EQ(compare_lists(base, next).busy, 2U);
+}
+
 TEST(CompareRecords, NamesEveryVerdictWorstFirst) {
   const Comparison comparison = compare_lists(
       {timed_cell(1, 1), timed_cell(2, 1), timed_cell(3, 1), failed_cell(4, StatusCode::oom),

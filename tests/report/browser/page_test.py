@@ -570,7 +570,7 @@ class OtherPagesTest(PageTest):
         axes = lambda section: self.run_script(
             "return [...document.querySelectorAll(arguments[0] + ' select')].map(s => s.dataset.axis)", section)
         self.assertEqual(axes("#fastest-ranks"), [])
-        self.assertEqual(axes("#plots-ranks"), ["lengths over ranks"])
+        self.assertEqual(axes("#plots-ranks"), ["tokens over ranks"])
         self.assertEqual(self.count("#cells-ranks .controls label"), 0)
 
     def test_notes_stay_within_their_panel(self):
