@@ -42,7 +42,7 @@ class _Callbacks:
         try:
             body()
             return 0
-        except Exception as failure:  # must not reach C
+        except BaseException as failure:  # KeyboardInterrupt too: none may reach C, each comes out of run()
             self._failure = failure
             return 1
 

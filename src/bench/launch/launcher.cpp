@@ -110,9 +110,10 @@ namespace {
 constexpr std::size_t kMaxLine = 1024;      ///< bytes; a longer line is not a launcher's own
 constexpr std::size_t kMaxMessages = 4096;  ///< bytes of all messages; the rest is left out
 
-/// Whether a line is of the stack trace that Open MPI prints on a signal: "[node1:05971] …".
+/// Whether a line is of the stack trace that Open MPI prints on a signal: "[node1:05971] …", or
+/// what is left of one that another rank's cut: "[ 2] …", "…(+0x3c050)[0x7fafb945a050]".
 bool is_stack_line(const std::string& line) {
-  static const std::regex stack(R"(\[[^\]]+:\d+\].*)");
+  static const std::regex stack(R"(\[[^\]]+:\d+\].*|\[ *\d+\] .*|.*\[0x[0-9a-f]+\] *)");
   return line.size() <= kMaxLine && std::regex_match(line, stack);
 }
 
@@ -158,6 +159,8 @@ void read_messages(const std::string& messages, LauncherReport& report) {
   static const std::regex exited(R"(Process name: \[\[\d+,\d+\],(\d{1,9})\]\s+Exit code:\s+(\d+))");
   static const std::regex aborted(
       R"(MPI_ABORT was invoked on rank (\d{1,9}) in communicator \S+.*?with errorcode (\d+))");
+  static const std::regex left(
+      R"(process rank (\d{1,9}) with PID \d+ on node \S+ exiting improperly)");
   static const std::regex slurm(R"(task (\d{1,9}): (Exited with exit code \d+|[A-Z][a-z ]+))");
   std::smatch found;
   if (std::regex_search(messages, found, signalled)) {
@@ -165,6 +168,8 @@ void read_messages(const std::string& messages, LauncherReport& report) {
   } else if (std::regex_search(messages, found, aborted) ||
              std::regex_search(messages, found, exited)) {
     report.how = "ended itself with exit code " + found[2].str();
+  } else if (std::regex_search(messages, found, left)) {
+    report.how = "ended itself with exit code 0";
   } else if (std::regex_search(messages, found, slurm)) {
     report.how = "ended (" + found[2].str() + ")";
   } else {

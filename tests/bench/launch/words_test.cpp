@@ -54,6 +54,27 @@ TEST(LauncherReport, NamesTheRankThatExited) {
   EXPECT_EQ(aborted.how, "ended itself with exit code 3");
 }
 
+/// As a rank does that calls exit(0) in its work.
+TEST(LauncherReport, NamesTheRankThatLeft) {
+  const auto report = read_launcher_report(
+      boxed("mpirun has exited due to process rank 2 with PID 0 on\nnode vm exiting improperly. "
+            "There are three reasons this could occur:\n\n1. this process did not call \"init\" "
+            "before exiting, but others in the job did.\n"));
+  EXPECT_EQ(report.rank, 2);
+  EXPECT_EQ(report.how, "ended itself with exit code 0");
+  EXPECT_EQ(report.said, "");
+}
+
+/// Ranks that crash at once cut each other's lines.
+TEST(LauncherReport, LeavesStackTracesOut) {
+  EXPECT_EQ(read_launcher_report("a line of a rank\n"
+                                 "[vm:05971] [ 1] /lib/libc.so.6(+0x3c050)[0x7fafb945a050]\n"
+                                 "[ 2] /lib/_ctypes.so(+0x8608)[0x7feb9b712608]\n"
+                                 "/lib/libc.so.6(+0x3c050)[0x7fafb945a050]\n")
+                .said,
+            "a line of a rank");
+}
+
 TEST(LauncherReport, WithoutARankGivesTheLaunchersWords) {
   const auto report = read_launcher_report(
       boxed("There are not enough slots available in the system to satisfy the 4\nslots.\n"));
