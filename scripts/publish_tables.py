@@ -509,17 +509,28 @@ def simulated_by(comparisons, by="scheme"):
     return markdown(header, lines, right=range(1, len(header)))
 
 
-def files_of_error(page):
-    """The record files that a page of configs/clusters says its error is from: results/h200x4/cp for cp.jsonl.gz."""
-    return [f"{name}.jsonl.gz" for name in re.findall(r"results/[\w/]+", page.get("error", {}).get("measured", ""))]
+def files_of_error(page, section="error"):
+    """The record files that a page of configs/clusters says an error is from, and those that timed the kernels: ("cp.jsonl.gz",
+    "dense.jsonl.gz") for "results/h200x2/cp by the records of results/h200/dense", ("cp.jsonl.gz", None) without a "by"."""
+    files = []
+    for clause in re.split(r",| and of ", page.get(section, {}).get("measured", "")):
+        measured, _, rates = clause.partition(" by ")
+        by = next(iter(record_files(rates)), None)
+        files += [(file, by) for file in record_files(measured)]
+    return files
 
 
-def too_low(page, comparisons):
+def record_files(text):
+    """results/h200x4/cp stands for cp.jsonl.gz."""
+    return [f"{name}.jsonl.gz" for name in re.findall(r"results/[\w/]+", text)]
+
+
+def too_low(page, comparisons, section="error"):
     """Sentences for the files whose cells are further off than the page's error says, to the digit of the table."""
-    claimed = 100 * page["error"]["p90"]
+    claimed = 100 * page[section]["p90"]
     p90s = [(file, next(group["p90_pct"] for group in comparison["errors"] if group["by"] == "all"))
             for file, comparison in comparisons]
-    return [f"[error] p90 is {claimed:.1f} %, and of {file} it is {p90:.1f} %" for file, p90 in p90s
+    return [f"[{section}] p90 is {claimed:.1f} %, and of {file} it is {p90:.1f} %" for file, p90 in p90s
             if round(p90, 1) > round(claimed, 1)]
 
 

@@ -49,13 +49,14 @@ void Simulator::add_choices(std::span<const Case> cells, const advise::AdviceOpt
   add_simulated_choices(*cluster, *rates_, files_, cells, options, advice);
 }
 
-/// Of kernels other than slice, whose times the platform's page has.
+/// Of slice only where the platform's page does not have its times.
 void Simulator::learn_rates() {
   std::vector<Record> records;
   for (const advise::RecordSource& source : sources_) {
     for (const Record& record : source.records) {
       const Case& c = record.c;
-      if (c.kernel == "slice" || c.scheme || processor_of_case(record) != card_.name) continue;
+      if (c.scheme || processor_of_case(record) != card_.name) continue;
+      if (c.kernel == "slice" && slice_is_of_page(c)) continue;
       records.push_back(record);
       files_.insert(source.file);
     }

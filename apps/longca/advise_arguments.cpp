@@ -112,6 +112,22 @@ std::optional<AskedDocuments> documents_of(const AdviseArguments& arguments) {
   return AskedDocuments{arguments.documents, arguments.samples.value_or(standard)};
 }
 
+void check_evaluate(const AdviseArguments& arguments) {
+  if (!arguments.evaluate) return;
+  const std::pair<const char*, bool> of_problems[] = {
+      {"--pass", !arguments.pass.empty()},           {"--heads", !arguments.heads.empty()},
+      {"--dim", !arguments.dim.empty()},             {"--needs", !arguments.needs.empty()},
+      {"--documents", !arguments.documents.empty()}, {"--gpus", !arguments.gpus.empty()},
+      {"--deterministic", arguments.deterministic},  {"--measure", arguments.measure.has_value()}};
+  for (const auto& [option, is_given] : of_problems) {
+    if (is_given) throw_input_error("--evaluate is of all records: leave {} out", option);
+  }
+  for (const std::string& axis : arguments.axes) {
+    if (axis.starts_with("device=")) continue;  // which of the machine's records
+    throw_input_error("--evaluate is of all records: leave -a {} out", axis);
+  }
+}
+
 void check_measure(const AdviseArguments& arguments, const AxisValues& given) {
   if (!arguments.measure) {
     if (!arguments.out.empty()) {

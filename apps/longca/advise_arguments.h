@@ -48,6 +48,9 @@ std::optional<advise::Training> training_of(const AdviseArguments& arguments);
 
 std::optional<AskedDocuments> documents_of(const AdviseArguments& arguments);
 
+/// --evaluate, which asks of no problem.
+void check_evaluate(const AdviseArguments& arguments);
+
 /// --measure with what it can be asked of: one device, masks that a run can read.
 void check_measure(const AdviseArguments& arguments, const AxisValues& given);
 

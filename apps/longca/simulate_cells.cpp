@@ -8,12 +8,14 @@
 #include <string_view>
 
 #include "attention/api/registry.h"
+#include "attention/kernels/slice/planner/call_estimate.h"
 #include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
 #include "bench/ranks/rank_trace.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
 #include "core/thread_pool.h"
+#include "parallel/plan/explain.h"
 #include "simulate/clocks.h"
 #include "simulate/critical_path.h"
 #include "simulate/engine.h"
@@ -55,36 +57,75 @@ bool is_slice_there(const Case& c, const cost::Platform& platform) {
 }
 
 bool has_rates(const Case& c, const MeasuredRates& rates, const cost::Platform& platform) {
-  return is_slice_there(c, platform) || rates.has(c) || page_has(c, platform);
+  if (is_slice_there(c, platform)) return slice_is_of_page(c) || rates.has(c);
+  return rates.has(c) || page_has(c, platform);
+}
+
+/// The case's kernel; null if it is not one of ours but of records alone.
+const Kernel* kernel_of(const Case& c) {
+  const KernelRegistry& kernels = KernelRegistry::global();
+  return kernels.contains(c.kernel) ? &kernels.find(c.kernel, c.problem().device) : nullptr;
+}
+
+/// Whether the kernel computes the problem.
+Status kernel_supports(const Case& c, const Mask& mask) {
+  const Kernel* kernel = kernel_of(c);
+  if (kernel == nullptr) return {};
+  const Problem problem = c.problem();
+  if (Support kind = check_kind(kernel->capabilities(), problem.device); !kind.ok()) return {kind};
+  return {kernel->can_express(problem, mask)};
+}
+
+/// Whether the kernel computes the steps of a pass of a rank: their masks may be of other forms
+/// than the whole one's.
+Status steps_supported(const Kernel& kernel, const Problem& whole, const RankPlan& plan,
+                       bool backward) {
+  for (const Op& op : backward ? plan.backward : plan.forward) {
+    const auto refusal = [&](const auto& attend) -> Support {
+      const Mask& mask = plan.masks[static_cast<std::size_t>(attend.mask)];
+      Problem step = whole;
+      step.tokens_q = mask.q_tokens();
+      step.tokens_k = mask.k_tokens();
+      step.heads_q = static_cast<int>(attend.q.heads.size());
+      step.heads_k = static_cast<int>(attend.k.heads.size());
+      step.backward = backward;
+      return kernel.can_express(step, mask);
+    };
+    Support said;
+    if (const auto* attend = std::get_if<Attend>(&op.what)) said = refusal(*attend);
+    if (const auto* attend = std::get_if<AttendBackward>(&op.what)) said = refusal(*attend);
+    if (!said.ok()) {
+      return {said.code,
+              fmt::format("rank {}: {}: {}", plan.rank, name_step(plan, op), said.reason)};
+    }
+  }
+  return {};
 }
 
 /// Sets what the kernel of the case merges itself.
 void note_merging(const Case& c, simulate::OpTimes& times) {
-  const KernelRegistry& kernels = KernelRegistry::global();
-  if (!kernels.contains(c.kernel)) return;
-  const Problem problem = c.problem();
-  const Capabilities& can = kernels.find(c.kernel, problem.device).capabilities();
-  times.merges_earlier = can_merge_earlier(can, problem);
-  times.adds_to_dq = can.adds_to_dq;
-}
-
-/// Whether the kernel, if it is one of ours and not of records alone, computes the problem.
-Status kernel_supports(const Case& c, const Mask& mask) {
-  const KernelRegistry& kernels = KernelRegistry::global();
-  if (!kernels.contains(c.kernel)) return {};
-  const Problem problem = c.problem();
-  const Kernel& kernel = kernels.find(c.kernel, problem.device);
-  if (Support kind = check_kind(kernel.capabilities(), problem.device); !kind.ok()) return {kind};
-  return {kernel.can_express(problem, mask)};
+  const Kernel* kernel = kernel_of(c);
+  if (kernel == nullptr) return;
+  times.merges_earlier = can_merge_earlier(kernel->capabilities(), c.problem());
+  times.adds_to_dq = kernel->capabilities().adds_to_dq;
 }
 
 /// "rates of slice, cudnn only": what the platform's page has of kernels on GPUs.
 std::string rates_of_page(const cost::Platform& platform) {
   std::vector<std::string> kernels;
-  if (platform.kind == "cuda") kernels.emplace_back("slice");
+  if (platform.kind == "cuda") {
+    kernels.push_back(fmt::format("slice (heads of {}, no softcap)", slice::kCycleDim));
+  }
   for (const auto& [kernel, rates] : platform.rates) kernels.push_back(kernel);
   if (kernels.empty()) return "no kernel's rates on a GPU";
   return fmt::format("rates of {} only", fmt::join(kernels, ", "));
+}
+
+/// "slice with dim=64": what rates are missing of.
+std::string kernel_and_form(const Case& c) {
+  if (c.kernel != "slice" || slice_is_of_page(c)) return c.kernel;
+  return fmt::format("slice with dim={}{}", find_axis("dim").text(c).value_or(""),
+                     c.softcap ? " and a softcap" : "");
 }
 
 /// As `cp` has it, whose planners weigh plans by the default platform's figures on every card.
@@ -102,13 +143,15 @@ struct RankSums {
 /// A pass of all ranks, made from plans that are dropped again.
 class PassBuilder {
  public:
+  /// `kernel` is null where it is of records alone.
   PassBuilder(const ParallelProblem& problem, const Scheme& scheme, const simulate::OpTimes& times,
-              bool backward)
-      : problem_(problem), scheme_(scheme), times_(times), backward_(backward) {
+              const Kernel* kernel, bool backward)
+      : problem_(problem), scheme_(scheme), times_(times), kernel_(kernel), backward_(backward) {
     problem_.shardings = &shardings_;
     const auto ranks = static_cast<std::size_t>(problem.ranks);
     works_.resize(ranks);
     sums_.resize(ranks);
+    supported_.resize(ranks);
     ThreadPool::global().parallel_for(problem.ranks, [&](std::int64_t rank, int /*worker*/) {
       lower_rank(static_cast<int>(rank));
     });
@@ -117,11 +160,19 @@ class PassBuilder {
   simulate::Program program() { return simulate::link(std::move(works_)); }
   const std::vector<RankSums>& sums() const { return sums_; }
   const std::vector<std::string>& notes() const { return notes_; }
+  /// The first rank's refusal that the kernel computes its steps.
+  Status supported() const {
+    const auto refusal = std::ranges::find_if_not(supported_, &Status::ok);
+    return refusal == supported_.end() ? Status{} : *refusal;
+  }
 
  private:
   void lower_rank(int rank) {
     const RankPlan plan = scheme_.plan(problem_, rank);
     const auto i = static_cast<std::size_t>(rank);
+    if (kernel_ != nullptr) {
+      supported_[i] = steps_supported(*kernel_, problem_.problem, plan, backward_);
+    }
     works_[i] = simulate::lower(plan, backward_, times_);
     sums_[i].sums =
         sum_plan(plan, backward_ ? plan.backward : plan.forward, times_.head_dim, times_.dtype);
@@ -133,7 +184,9 @@ class PassBuilder {
   ShardingCache shardings_;
   const Scheme& scheme_;
   const simulate::OpTimes& times_;
+  const Kernel* kernel_;
   bool backward_;
+  std::vector<Status> supported_;
   std::vector<simulate::RankWork> works_;
   std::vector<RankSums> sums_;
   std::vector<std::string> notes_;
@@ -193,7 +246,10 @@ void trace_pass(const Case& c, const ParallelProblem& problem, const simulate::S
 void simulate_pass(const Case& c, Pass which, const ParallelProblem& problem,
                    const simulate::Cluster& cluster, const simulate::OpTimes& times,
                    const CellDetail& detail, CellSums& sums, Record& record) {
-  PassBuilder builder(problem, find_scheme(*c.scheme), times, which == Pass::backward);
+  PassBuilder builder(problem, find_scheme(*c.scheme), times, kernel_of(c),
+                      which == Pass::backward);
+  record.status = builder.supported();
+  if (!record.status.ok()) return;
   simulate::Program program = builder.program();
   if (times.sustained) simulate::settle_clocks(program, cluster, *times.kernel, cost_pass(which));
   const auto whole = simulate::run(program, cluster, simulate::Exchanges::run);
@@ -245,7 +301,8 @@ std::vector<const MeasuredRates::Cell*> MeasuredRates::cells_like(const Case& c,
   std::vector<const Cell*> alike;
   for (const Cell& cell : cells_) {
     if (cell.c.kernel == c.kernel && cell.c.device == c.device && cell.c.pass == pass &&
-        cell.c.head_dim == c.head_dim && cell.c.dtype == c.dtype) {
+        cell.c.head_dim == c.head_dim && cell.c.dtype == c.dtype &&
+        cell.c.softcap.has_value() == c.softcap.has_value()) {
       alike.push_back(&cell);
     }
   }
@@ -253,6 +310,10 @@ std::vector<const MeasuredRates::Cell*> MeasuredRates::cells_like(const Case& c,
   const auto other = [&](const Cell* cell) { return cell->c.mode != mode; };
   if (!std::ranges::all_of(alike, other)) std::erase_if(alike, other);
   return alike;
+}
+
+bool slice_is_of_page(const Case& c) {
+  return c.head_dim == slice::kCycleDim && !c.head_dim_v && !c.softcap;
 }
 
 bool MeasuredRates::has(const Case& c) const {
@@ -278,8 +339,8 @@ double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platfor
   const std::vector<const Cell*> cells = cells_like(c, pass);
   if (cells.empty()) return 1;
   const std::string key =
-      fmt::format("{} {} {} {} {}", c.head_dim, to_string(c.dtype), to_string(pass), platform.name,
-                  c.simulated_mode.value_or(""));
+      fmt::format("{} {} {} {} {} {}", c.head_dim, c.softcap.has_value(), to_string(c.dtype),
+                  to_string(pass), platform.name, c.simulated_mode.value_or(""));
   if (const auto found = factors_.find(key); found != factors_.end()) return found->second;
   const simulate::SliceTimes times(platform);
   double sum = 0;
@@ -325,15 +386,15 @@ Case simulated_case(Case c, const simulate::Cluster& cluster) {
 }
 
 Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates) {
+  if (Status transport{check_transport(c)}; !transport.ok()) return transport;
+  const GeneratedMask mask = case_mask(c);
+  if (Status kernel = kernel_supports(c, mask.mask); !kernel.ok()) return kernel;
   if (!has_rates(c, rates, cluster.platform)) {
     return {StatusCode::unavailable,
             fmt::format("the platform has {}: those of {} come from its records on one GPU, by "
                         "--rates FILE (simulate) or --records FILE (advise)",
-                        rates_of_page(cluster.platform), c.kernel)};
+                        rates_of_page(cluster.platform), kernel_and_form(c))};
   }
-  if (Status transport{check_transport(c)}; !transport.ok()) return transport;
-  const GeneratedMask mask = case_mask(c);
-  if (Status kernel = kernel_supports(c, mask.mask); !kernel.ok()) return kernel;
   return find_scheme(*c.scheme).supports(problem_of(c, mask, cluster));
 }
 
@@ -351,6 +412,7 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   CellSums sums(problem.ranks);
   for (const Pass pass : passes_of(c.pass)) {
     simulate_pass(c, pass, problem, cluster, times, detail, sums, record);
+    if (!record.status.ok()) return;
   }
   note_metrics(sums, record);
   record.metrics["area"] = mask.mask.mean_area();

@@ -23,7 +23,7 @@ class MeasuredRates {
   explicit MeasuredRates(std::span<const Record> records);
 
   /// Of slice, the times of the platform's page and what the kernel's passes took on its cells over
-  /// them; of another kernel, rates for the case's shape and mask: long runs are slower than short
+  /// them, which is needed where !slice_is_of_page; of another kernel, rates for the case's shape and mask: long runs are slower than short
   /// ones (power), and cells that take about as long as a rank, whose part of the mask has `area`
   /// allowed cells per head, count most. Without such cells, the kernel's rates on the platform's
   /// page. `platform` outlives the result. Null if neither has a pass of a kernel other than slice.
@@ -39,8 +39,8 @@ class MeasuredRates {
     Case c;
     simulate::TimedCall call;
   };
-  /// Of the case's kernel, shape and this pass, and of the mode that it stands for if there are
-  /// any.
+  /// Of the case's kernel, shape, softcap or none, and this pass, and of the mode that it stands
+  /// for if there are any.
   std::vector<const Cell*> cells_like(const Case& c, Pass pass) const;
   simulate::CallRate rate(const Case& c, Pass pass, double area) const;
   double slice_factor(const Case& c, Pass pass, const cost::Platform& platform) const;
@@ -48,6 +48,10 @@ class MeasuredRates {
   std::vector<Cell> cells_;
   mutable std::map<std::string, double> factors_;  ///< of slice, by shape, pass and platform
 };
+
+/// Whether a platform's figures of slice are of the case's heads: of 128 and without a softcap.
+/// Others take times that do not follow from these.
+bool slice_is_of_page(const Case& c);
 
 /// What a cell's simulation is made of, for whoever wants more than its record.
 struct CellDetail {

@@ -19,9 +19,11 @@ std::optional<advise::Choice> simulated_choice(const Case& c, const simulate::Cl
     return std::nullopt;
   }
   const double time_ms = record.metrics.at("time_ms");
+  const bool by_page = c.kernel == "slice" && slice_is_of_page(c);
+  const double off = (by_page ? cluster.error : cluster.error_by_rates).p90;
   return advise::Choice{
       .c = c,
-      .time_ms = {time_ms, time_ms * (1 - cluster.error.p90), time_ms * (1 + cluster.error.p90)},
+      .time_ms = {time_ms, time_ms * (1 - off), time_ms * (1 + off)},
       .basis = advise::Basis::simulated};
 }
 

@@ -168,6 +168,7 @@ void answer_measured(const AdviseArguments& arguments, AxisValues given,
 
 void advise_verb(const AdviseArguments& arguments) {
   for (const std::string& plugin : arguments.plugins) describe_plugin(plugin);
+  check_evaluate(arguments);
   AxisValues given = given_values(arguments);
   const advise::AdviceOptions options = options_of(arguments);
   const auto training = training_of(arguments);

@@ -109,8 +109,14 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
     std::erase_if(advice.choices, [](const Choice& choice) { return !choice.peak_bytes; });
   }
   rank_choices(advice.choices, options.objective);
-  if (advice.choices.empty()) {
-    advice.unknown.push_back({"every scheme", "no record over so many ranks of this problem"});
+  const auto is_excluded = [&](const Case& c) {
+    return std::ranges::find(advice.excluded, name_over_ranks(c), &Refusal::kernel) !=
+           advice.excluded.end();
+  };
+  const bool all_known = !allowed.empty() && std::ranges::all_of(allowed, is_excluded);
+  if (advice.choices.empty() && !all_known) {
+    advice.unknown.push_back({advice.excluded.empty() ? "every scheme" : "every other scheme",
+                              "no record over so many ranks of this problem"});
     advice.find_out = command_over_ranks(problem, allowed, options);
   }
   return advice;

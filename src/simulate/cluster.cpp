@@ -63,7 +63,7 @@ class FigureSetter {
   void set(Cluster& cluster) {
     cost::visit_fields(cluster.platform, *this);
     cost::visit_optional_fields(cluster.platform, *this);
-    visit_error(cluster.error, *this);
+    visit_errors(cluster, *this);
     Fabric none;
     visit_fabric(cluster.fabric ? *cluster.fabric : none, *this);
     if (!found_) throw_input_error("unknown key '{}'{}", key_, suggestion(key_, known_));
@@ -186,14 +186,20 @@ Cluster read_cluster(const toml::table& page) {
   return cluster;
 }
 
-/// Throws InputError for a share that would leave a kernel no rate, or an interval no lower end.
-void check_shares(const Cluster& cluster) {
+/// Throws InputError for a share that would leave a kernel no rate, or an interval no lower end, and
+/// for more SMs than a schedule can be made for.
+void check_figures(const Cluster& cluster) {
   const auto below_one = [](const char* key, double share) {
     if (share >= 1) throw_input_error("'{}' is {}, not a share below 1", key, share);
   };
+  constexpr std::int64_t kMaxSms = 65536;
+  if (const std::int64_t sms = cluster.platform.device.sms; sms > kMaxSms) {
+    throw_input_error("'device.sms' is {}: at most {}", sms, kMaxSms);
+  }
   below_one("node.covered_cost_within", cluster.platform.node.covered_cost_within);
   below_one("node.memory_slowdown_within", cluster.platform.node.memory_slowdown_within);
   below_one("error.p90", cluster.error.p90);
+  below_one("error_by_rates.p90", cluster.error_by_rates.p90);
   if (cluster.fabric) below_one("fabric.kernel_slowdown", cluster.fabric->kernel_slowdown);
 }
 
@@ -209,7 +215,7 @@ Cluster checked(std::string_view path, Read&& read) {
       throw_input_error("name '{}' has {} characters, and at most {} fit", cluster.name,
                         cluster.name.size(), kMaxName);
     }
-    check_shares(cluster);
+    check_figures(cluster);
     return cluster;
   } catch (const InputError& error) {
     const std::string what = error.what();
@@ -266,7 +272,7 @@ void set_figure(Cluster& cluster, std::string_view text) {
                                                             : FigureSetter(*short_name, value);
   for (const ShortName& known : kShortNames) setter.know(known.name);
   setter.set(cluster);
-  check_shares(cluster);
+  check_figures(cluster);
 }
 
 }  // namespace longca::simulate

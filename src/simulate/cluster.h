@@ -37,6 +37,7 @@ struct Cluster {
   std::string card;  ///< part of the name of its GPUs in records; the platform's name unless said
   cost::Platform platform;
   SimulationError error;
+  SimulationError error_by_rates;  ///< of kernels whose times come from their records on one GPU
   std::optional<Fabric> fabric;
 
   std::int64_t gpus() const { return platform.node.gpus * (fabric ? fabric->nodes : 1); }

@@ -23,11 +23,16 @@ void visit_fabric(AnyFabric& fabric, Visitor&& visit) {
               fabric.kernel_slowdown);
 }
 
-/// As visit_fabric.
-template <typename AnyError, typename Visitor>
-void visit_error(AnyError& error, Visitor&& visit) {
-  visit.section("error", "How far simulated times are from measured ones.", error.measured);
-  visit.field("p90", "What 90 % of cells are off by at most, as a share.", error.p90);
+/// As visit_fabric, of both errors.
+template <typename AnyCluster, typename Visitor>
+void visit_errors(AnyCluster& cluster, Visitor&& visit) {
+  const char* p90 = "What 90 % of cells are off by at most, as a share.";
+  visit.section("error", "How far simulated times are from measured ones.",
+                cluster.error.measured);
+  visit.field("p90", p90, cluster.error.p90);
+  visit.section("error_by_rates", "The same of kernels timed by their records on one GPU.",
+                cluster.error_by_rates.measured);
+  visit.field("p90", p90, cluster.error_by_rates.p90);
 }
 
 }  // namespace longca::simulate

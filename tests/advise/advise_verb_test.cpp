@@ -104,6 +104,14 @@ TEST_F(AdviseVerb, EvaluatesItself) {
   EXPECT_EQ(json["left_out"][1]["all"]["right_pct"], 100.0);
   EXPECT_TRUE(json["left_out"][2]["all"]["median_error_pct"].is_null()) << "one pair of heads";
   EXPECT_THAT(advise_from({"--evaluate"}).out, HasSubstr("length left out"));
+  for (const std::vector<std::string>& problem :
+       {std::vector<std::string>{"-a", "mask=full"}, {"--pass", "forward"}, {"--gpus", "8"}}) {
+    std::vector<std::string> both = problem;
+    both.insert(both.begin(), "--evaluate");
+    const auto refused = advise_from(both);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err, HasSubstr("--evaluate is of all records: leave "));
+  }
 }
 
 /// Of a mask that draws nothing the seed is none of the problem's.

@@ -288,6 +288,88 @@ TEST(Simulate, AnInterruptEndsACellThatTakesMinutes) {
   }
 }
 
+/// Records of a kernel on one GPU, of which either pass took so long.
+void write_rates(const std::string& file, const std::string& kernel, int dim, double forward_ms) {
+  std::ofstream out(file);
+  Record record;
+  record.c.kernel = kernel;
+  record.c.head_dim = dim;
+  record.c.tokens = 4096;
+  record.c.mask = "causal";
+  record.c.device = "cuda";
+  record.metrics = {{"time_ms", forward_ms}, {"area", 4096.0 * 4097 / 2}};
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    record.c.pass = pass;
+    out << to_line(record) << '\n';
+  }
+}
+
+/// The page's figures of slice are of heads of 128 without a softcap.
+TEST(Simulate, OtherHeadsTakeTheTimesOfTheirRecords) {
+  const TempDirectory folder;
+  const std::string out = folder / "s.jsonl";
+  const auto run = [&](std::vector<std::string> added) {
+    for (const char* word : {"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "-a",
+                             "tokens_per_rank=2K", "--force", "--out"}) {
+      added.emplace_back(word);
+    }
+    added.push_back(out);
+    return simulate(added, "h200x8");
+  };
+  expect_bad_input(run({"-a", "dim=64"}), "those of slice with dim=64 come from its records on one");
+  expect_bad_input(run({"-a", "softcap=30"}), "those of slice with dim=128 and a softcap come from");
+  EXPECT_EQ(run({"-a", "sink=1"}).exit_code, 0) << "costs next to nothing";
+
+  const std::string rates = folder / "rates.jsonl";
+  const auto time_ms = [&](double measured_ms) {
+    write_rates(rates, "slice", 64, measured_ms);
+    const auto result = run({"-a", "dim=64", "--rates", rates});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_records(out).records.at(0).metrics.at("compute_ms");
+  };
+  EXPECT_NEAR(time_ms(200) / time_ms(100), 2, 0.05);
+  expect_bad_input(run({"-a", "dim=64", "-a", "softcap=30", "--rates", rates}),
+                   "those of slice with dim=64 and a softcap come from");
+}
+
+/// The whole mask is one band; half of a rank's rows behind the other half is two.
+TEST(Simulate, StepsThatTheKernelCannotComputeAreUnsupported) {
+  const TempDirectory folder;
+  const std::string out = folder / "s.jsonl";
+  const std::string rates = folder / "rates.jsonl";
+  write_rates(rates, "cudnn", 128, 10);
+  const auto result =
+      simulate({"-a", "kernel=cudnn", "--rates", rates, "-a", "scheme=ulysses,magi", "-a",
+                "shard=best", "-a", "ranks=4", "-a", "tokens_per_rank=8K", "--out", out},
+               "h200x8");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  int magi = 0;
+  for (const Record& record : read_records(out).records) {
+    if (record.c.scheme != "magi") {
+      EXPECT_TRUE(record.status.ok()) << record.status.reason;
+      continue;
+    }
+    ++magi;
+    EXPECT_EQ(record.status.code, StatusCode::unsupported);
+    EXPECT_THAT(record.status.reason, AllOf(HasSubstr("rank 1: step 1 (8192 × "),
+                                            HasSubstr("cuDNN's attention takes one diagonal")));
+    EXPECT_FALSE(record.metrics.contains("time_ms"));
+  }
+  EXPECT_GT(magi, 0);
+}
+
+TEST(Simulate, AnyNumberOfSmsIsSimulatedOrRefused) {
+  const TempDirectory folder;
+  const auto run = [&](const std::string& sms) {
+    return simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "--force", "--out",
+                     folder / "s.jsonl", "--set", "device.sms=" + sms},
+                    "h100x8_ib400");
+  };
+  EXPECT_EQ(run("1").exit_code, 0);
+  EXPECT_EQ(run("65536").exit_code, 0);
+  expect_bad_input(run("65537"), "'device.sms' is 65537: at most 65536");
+}
+
 TEST(Simulate, AnOutputIsNotThePageOfThePlatform) {
   const TempDirectory folder;
   const std::string page = folder / "p.toml";

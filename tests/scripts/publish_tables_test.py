@@ -204,12 +204,22 @@ Rate of `slice` sustained over that in bursts: geometric mean 0.67 over 2 cells,
     def test_a_claimed_error_is_not_below_that_of_the_files_it_names(self):
         page = {"error": {"measured": "the cells in results/h200x4/cp and results/h200x2/slice, 8 and 10 %", "p90": 0.1}}
         files = ["results/h200x4/cp.jsonl.gz", "results/h200x2/slice.jsonl.gz"]
-        self.assertEqual(tables.files_of_error(page), files)
+        self.assertEqual(tables.files_of_error(page), [(file, None) for file in files])
         self.assertEqual(tables.files_of_error({"error": {"measured": "assumed", "p90": 0.25}}), [])
         comparisons = [(file, {"errors": [{"by": "pass", "p90_pct": 99}, {"by": "all", "p90_pct": p90}]})
                        for file, p90 in zip(files, (10.04, 10.06))]
         self.assertEqual(tables.too_low(page, comparisons),
                          ["[error] p90 is 10.0 %, and of results/h200x2/slice.jsonl.gz it is 10.1 %"])
+
+    def test_a_claimed_error_by_rates_names_the_records_that_timed_the_kernels(self):
+        page = {"error_by_rates": {"p90": 0.1, "measured": "the cells of results/a/cp and results/b/cp by the records of results/c/dense, "
+                                   "and, with caps, of results/a/features by those of results/c/shapes, in bursts"}}
+        self.assertEqual(tables.files_of_error(page, "error_by_rates"),
+                         [("results/a/cp.jsonl.gz", "results/c/dense.jsonl.gz"), ("results/b/cp.jsonl.gz", "results/c/dense.jsonl.gz"),
+                          ("results/a/features.jsonl.gz", "results/c/shapes.jsonl.gz")])
+        comparisons = [("results/a/cp.jsonl.gz", {"errors": [{"by": "all", "p90_pct": 10.06}]})]
+        self.assertEqual(tables.too_low(page, comparisons, "error_by_rates"),
+                         ["[error_by_rates] p90 is 10.0 %, and of results/a/cp.jsonl.gz it is 10.1 %"])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "parallel/executor/op_analysis.h"
 #include "parallel/executor/plan_memory.h"
+#include "parallel/plan/explain.h"
 
 namespace longca {
 namespace {
@@ -60,20 +61,6 @@ void set_finish_to(const std::vector<Op>& ops, std::vector<OpSync>& syncs) {
     }
     std::erase_if(pending, [&](const auto& p) { return p.first <= finish_to; });
   }
-}
-
-/// "step 3 (4096 × 4096, 17 slices): …"
-Support name_step(const Support& refusal, const RankPlan& plan, const Op& op) {
-  std::string what = fmt::format("step {}", op.step);
-  const auto add_shape = [&](const auto& attend) {
-    const Mask& mask = plan.masks[static_cast<std::size_t>(attend.mask)];
-    what += fmt::format(" ({} × {}, {} {}{})", mask.q_tokens(), mask.k_tokens(),
-                        mask.slices().size(), mask.slices().size() == 1 ? "slice" : "slices",
-                        mask.blocks() ? " cut by blocks" : "");
-  };
-  if (const auto* attend = std::get_if<Attend>(&op.what)) add_shape(*attend);
-  if (const auto* attend = std::get_if<AttendBackward>(&op.what)) add_shape(*attend);
-  return {refusal.code, fmt::format("{}: {}", what, refusal.reason)};
 }
 
 }  // namespace
@@ -147,7 +134,7 @@ struct Executor::Impl {
       const Support said =
           computer.prepare(plan, is_backward, static_cast<int>(i), memory.views(ops[i]));
       if (said.ok()) continue;
-      support = name_step(said, plan, ops[i]);
+      support = {said.code, fmt::format("{}: {}", name_step(plan, ops[i]), said.reason)};
       return;
     }
   }

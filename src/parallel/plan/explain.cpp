@@ -174,6 +174,19 @@ std::string plan_cells(double cells) {
   return unit == 0 ? fmt::format("{:.0f}", cells) : fmt::format("{:.4g}{}", cells, kUnits[unit]);
 }
 
+std::string name_step(const RankPlan& plan, const Op& op) {
+  std::string name = fmt::format("step {}", op.step);
+  const auto add_shape = [&](const auto& attend) {
+    const Mask& mask = plan.masks[static_cast<std::size_t>(attend.mask)];
+    name += fmt::format(" ({} × {}, {} {}{})", mask.q_tokens(), mask.k_tokens(),
+                        mask.slices().size(), mask.slices().size() == 1 ? "slice" : "slices",
+                        mask.blocks() ? " cut by blocks" : "");
+  };
+  if (const auto* attend = std::get_if<Attend>(&op.what)) add_shape(*attend);
+  if (const auto* attend = std::get_if<AttendBackward>(&op.what)) add_shape(*attend);
+  return name;
+}
+
 std::string explain(const RankPlan& plan, int head_dim, DType dtype) {
   std::int64_t all = 0;
   std::int64_t callers = 0;

@@ -13,6 +13,9 @@ namespace longca {
 /// are left out.
 std::string explain(const RankPlan& plan, int head_dim, DType dtype);
 
+/// The op's step, and what an op of attention computes: "step 3 (4096 × 4096, 17 slices)".
+std::string name_step(const RankPlan& plan, const Op& op);
+
 /// "512 B", "1.5 KiB", "64 MiB".
 std::string plan_bytes(std::int64_t bytes);
 /// Cells: "78", "134.2 M".
