@@ -443,3 +443,30 @@ def test_small_messages_by_the_store():
     for rank, (seen, failure) in enumerate(on_ranks(4, small_messages)):
         assert seen == [(rank - 1) % 4, 10 + (rank - 1) % 4]
         assert "4 bytes, 8 were expected" in failure
+
+
+def interrupted():
+    """What becomes of an exception that a signal handler raises while a message is started."""
+    messages = StoreMessages(None)
+    caught = []
+    for raised in (KeyboardInterrupt, SystemExit, ValueError):
+
+        def begin(group, receives, sends, raised=raised):
+            raise raised
+
+        messages._begin = begin
+        message = ctypes.pointer(Message())
+
+        def library(message=message):
+            if messages.functions.start(None, 0, message, 0, message, 0) != 0:
+                raise RuntimeError("the caller's transport could not start messages")
+
+        try:
+            messages.run(library)
+        except BaseException as failure:
+            caught.append(type(failure).__name__)
+    return caught
+
+
+def test_interrupts_come_out_of_the_library():
+    assert on_ranks(1, interrupted) == [["KeyboardInterrupt", "SystemExit", "ValueError"]]
