@@ -79,14 +79,14 @@ def limits(records):
 
 def picture(records, figures):
     """A gnuplot program: TFLOP/s per GPU over the number of GPUs, a panel a mask and pass; lines are simulated, points are
-    published."""
+    published. Lines end where the last point may be."""
     theirs = published_rates(figures)
     panels = sorted({place[:2] for place in theirs}, key=lambda place: (place[1] != "forward", place[0] != "full", place[0]))
     kernels = sorted({record["kernel"] for record in records})
-    text = ["set terminal svg size 1080,640 font 'sans-serif,12' background 'white'", "set output 'picture.svg'",
+    text = ["set terminal svg size 1080,680 font 'sans-serif,12' background 'white'", "set output 'picture.svg'",
             f"set multiplot layout 2,{len(panels) // 2} title 'TFLOP/s per GPU, 8K tokens on each: points published, lines "
             "simulated (solid: FlashAttention 3 and NCCL, dashed: slice)'",
-            "set logscale x 2", "set xrange [7:110]", "set yrange [0:760]", "set xtics (8,16,32,64,96)", "set grid ytics lc '#dddddd'",
+            "set logscale x 2", "set xrange [7:110]", "set xlabel 'GPUs' offset 0,0.7", "set yrange [0:760]", "set xtics (8,16,32,64,96)", "set grid ytics lc '#dddddd'",
             "set key off", "set termoption noenhanced"]
     for number, (mask, which) in enumerate(panels):
         plots, data = [], []
@@ -98,7 +98,8 @@ def picture(records, figures):
         for scheme, colour in zip(SCHEMES, COLOURS):
             for kernel, dash in zip(kernels, (1, 2)):
                 rates = simulated_rates(records, kernel)
-                points = sorted((int(place[3]), value) for place, value in rates.items() if place[:3] == (mask, which, scheme))
+                points = sorted((int(place[3]), value) for place, value in rates.items()
+                                if place[:3] == (mask, which, scheme) and int(place[3]) <= 96)
                 if points:
                     add(points, f"with lines lw 1.6 dt {dash} lc '{colour}' " + (f"title '{scheme}'" if dash == 1 else "notitle"))
             points = sorted((int(place[3]), value) for place, value in theirs.items() if place[:3] == (mask, which, scheme))

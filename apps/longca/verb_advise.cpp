@@ -52,13 +52,24 @@ bool names_cluster(const std::string& platform) {
 void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
   for (const advise::Advice& advice : answers) {
     if (!advice.choices.empty() || !advice.unknown.empty()) continue;
-    std::string reasons;
+    std::vector<std::pair<std::string, std::string>> reasons;  // with the kernels' names, each once
     for (const advise::Refusal& refusal : advice.excluded) {
       if (refusal.reason == advise::kNotAskedFor) continue;
-      reasons += (reasons.empty() ? "" : "; ") + refusal.kernel + ": " + refusal.reason;
+      const auto known = std::ranges::find(reasons, refusal.reason, [](const auto& entry) {
+        return entry.second;
+      });
+      if (known == reasons.end()) {
+        reasons.emplace_back(refusal.kernel, refusal.reason);
+      } else {
+        known->first += ", " + refusal.kernel;
+      }
+    }
+    std::string text;
+    for (const auto& [kernels, reason] : reasons) {
+      text += (text.empty() ? "" : "; ") + kernels + ": " + reason;
     }
     throw_input_error("no kernel can do {} ({}): {}", advice.problem.problem_key(),
-                      to_string(advice.problem.pass), reasons);
+                      to_string(advice.problem.pass), text);
   }
 }
 

@@ -95,6 +95,15 @@ TEST_F(AdviseVerb, AKernelOfAnotherDeviceIsNamed) {
   EXPECT_THAT(result.out, HasSubstr("cannot:\n      flash: flash runs on cpu, not on cuda"));
 }
 
+/// Without counting the tiles of a mask of a billion tokens.
+TEST_F(AdviseVerb, WhatNoMemoryHoldsIsRefusedAtOnce) {
+  const auto result = advise_from({"-a", "mask=causal", "-a", "tokens=1024M"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("slice: q, k, v and results take 72.2 TiB, and NVIDIA H200 has"));
+  const auto first = result.err.find("take 72.2 TiB");
+  EXPECT_EQ(result.err.find("take 72.2 TiB", first + 1), std::string::npos) << result.err;
+}
+
 TEST_F(AdviseVerb, EvaluatesItself) {
   const auto result = advise_from({"--evaluate", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;

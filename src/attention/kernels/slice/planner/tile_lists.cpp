@@ -436,6 +436,9 @@ TileLists make_tile_lists(const Mask& mask, const Tiling& tiling, const cost::Pl
   } else {
     build_parts(mask, bounds, platform.slice.forward, lists);
   }
+  LONGCA_CHECK(std::ssize(lists.partial) < INT32_MAX && std::ssize(lists.runs) < INT32_MAX,
+               "lists of {} tiles and {} runs: the limit is {}", lists.partial.size(),
+               lists.runs.size(), INT32_MAX);
   const auto exists = [](const TileJoints& of) {
     return of.joint[0].exists() || of.joint[1].exists();
   };

@@ -473,6 +473,8 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
         std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
     add_key_tiles(std::span(&view, 1), bounds, work.tile_keys, lists);
   }
+  LONGCA_CHECK(std::ssize(lists.segments) < INT32_MAX, "lists of {} segments: the limit is {}",
+               lists.segments.size(), INT32_MAX);
   if (work.tells_halves) tell_halves(work.platform.slice.backward, lists);
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);
