@@ -35,7 +35,7 @@ class RatioScale {
     return kHeight / 2 - share * (kHeight / 2 - kMargin);
   }
   double largest() const { return std::exp(reach_); }
-  bool holds(double ratio) const { return std::abs(std::log(ratio)) <= reach_; }
+  bool holds(double ratio) const { return std::abs(std::log(ratio)) <= 1.0001 * reach_; }
 
  private:
   double reach_;

@@ -66,6 +66,7 @@ std::vector<std::string> gnuplot_command(const std::string& program, const Scrat
 /// The terminal for the format that the suffix names.
 std::string terminal_command(const std::filesystem::path& file, int width, int height) {
   constexpr double kDotsPerInch = 96;
+  constexpr double kDotsPerPoint = kDotsPerInch / 72;  // sizes are in dots where it is svg
   constexpr int kScale = 2;  // png pixels per screen pixel, for sharp text
   const std::string suffix = file.extension().string();
   std::string terminal;
@@ -75,9 +76,10 @@ std::string terminal_command(const std::filesystem::path& file, int width, int h
         "pointscale {2}",
         width * kScale, height * kScale, kScale);
   } else if (suffix == ".svg") {
-    terminal =
-        fmt::format("svg noenhanced size {},{} dynamic font 'DejaVu Sans,13' background 'white'",
-                    width, height);
+    terminal = fmt::format(
+        "svg noenhanced size {},{} dynamic font 'DejaVu Sans,10' fontscale {:.4g} "
+        "background 'white'",
+        width, height, kDotsPerPoint);
   } else if (suffix == ".pdf") {
     terminal = fmt::format("pdfcairo noenhanced size {:.3f}in,{:.3f}in font 'DejaVu Sans,10'",
                            width / kDotsPerInch, height / kDotsPerInch);

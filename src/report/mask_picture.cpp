@@ -145,7 +145,7 @@ std::string title_of(const GeneratedMask& mask, const MaskSpec& spec) {
   const auto cells =
       static_cast<double>(mask.mask.q_tokens()) * static_cast<double>(mask.mask.k_tokens());
   const double share = cells == 0 ? 0 : static_cast<double>(mask.mask.area(0)) / cells;
-  std::string title = fmt::format("{} · {} tokens · {:.2f} % allowed", without_hash(spec.name),
+  std::string title = fmt::format("{} · {} tokens · {:.4g} % allowed", without_hash(spec.name),
                                   format_tokens(spec.tokens), 100 * share);
   if (mask.mask.heads() > 1) title += fmt::format(" · head 0 of {}", mask.mask.heads());
   return title;
@@ -233,9 +233,11 @@ void plot_mask(const GeneratedMask& mask, const MaskSpec& spec, const std::files
   std::string plot = "plot NaN notitle";
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     script += data_block(fmt::format("shape{}", i), shapes[i].polygons);
+    // A line around what is allowed throughout: what is thinner than a pixel is seen.
     plot += fmt::format(
-        ", $shape{} using 1:2 with filledcurves closed fs transparent solid {} lc rgb '{}'", i,
-        shapes[i].share, kFill);
+        ", $shape{0} using 1:2 with filledcurves closed fs transparent solid {1} {2} lc rgb '{3}'",
+        i, shapes[i].share,
+        shapes[i].share == 1 ? fmt::format("border lc rgb '{}'", kFill) : "noborder", kFill);
   }
   draw_with_gnuplot(file, kWidth, kHeight, script + plot + "\n");
 }

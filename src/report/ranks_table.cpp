@@ -70,17 +70,16 @@ Layout layout_for(const View& view, int width) {
     for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));
   }
   const auto passes = static_cast<int>(std::ranges::count(view.has_pass, true));
-  layout.left_out = leave_out(
-      {{&layout.exposed_ms, "exposed ms"},
-       {&layout.memory, "memory"},
-       {&layout.imbalance, "imbal."},
-       {&layout.error, "error"},
-       {&layout.intervals, "±"},
-       {&layout.sent, "sent"}},
-      [&] {
-        layout.time = time_width(view, layout.intervals);
-        return layout.width(passes) <= width;
-      });
+  layout.left_out = leave_out({{&layout.exposed_ms, "exposed ms"},
+                               {&layout.memory, "memory"},
+                               {&layout.imbalance, "imbal."},
+                               {&layout.error, "error"},
+                               {&layout.intervals, "±"},
+                               {&layout.sent, "sent"}},
+                              [&] {
+                                layout.time = time_width(view, layout.intervals);
+                                return layout.width(passes) <= width;
+                              });
   return layout;
 }
 

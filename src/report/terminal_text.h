@@ -28,8 +28,8 @@ struct OptionalColumn {
   bool* shown;
   const char* name;
 };
-/// Clears the columns that are shown, the first one first, until the table `fits`; returns the names
-/// of those it cleared.
+/// Clears the columns that are shown, the first one first, until the table `fits`; returns the
+/// names of those it cleared.
 std::vector<std::string> leave_out(std::initializer_list<OptionalColumn> columns,
                                    const std::function<bool()>& fits);
 
