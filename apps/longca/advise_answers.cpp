@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "advise/degrees.h"
 #include "advise/rank_advisor.h"
 #include "bench/record/origin.h"
 #include "bench/suite/cases.h"
@@ -88,6 +89,15 @@ std::vector<advise::Advice> answer_problems(const AxisValues& given, advise::Adv
     if (!over_ranks) {
       answers.push_back(advisors.of_one_device.advise(asked.problem, options));
       continue;
+    }
+    const std::int64_t ranks = asked.problem.ranks.value();
+    if (const auto memory = advisors.evidence.memory_bytes()) {
+      std::string too_large = advise::why_too_large(asked.problem, ranks, *memory);
+      if (!too_large.empty()) {
+        answers.push_back(
+            {.problem = asked.problem, .excluded = {{"every scheme", std::move(too_large)}}});
+        continue;
+      }
     }
     answers.push_back(advise_over_ranks(advisors.evidence, asked.problem, variants, options));
     advise::Advice& advice = answers.back();

@@ -115,10 +115,16 @@ std::optional<AskedDocuments> documents_of(const AdviseArguments& arguments) {
 void check_evaluate(const AdviseArguments& arguments) {
   if (!arguments.evaluate) return;
   const std::pair<const char*, bool> of_problems[] = {
-      {"--pass", !arguments.pass.empty()},           {"--heads", !arguments.heads.empty()},
-      {"--dim", !arguments.dim.empty()},             {"--needs", !arguments.needs.empty()},
-      {"--documents", !arguments.documents.empty()}, {"--gpus", !arguments.gpus.empty()},
-      {"--deterministic", arguments.deterministic},  {"--measure", arguments.measure.has_value()}};
+      {"--pass", !arguments.pass.empty()},
+      {"--heads", !arguments.heads.empty()},
+      {"--dim", !arguments.dim.empty()},
+      {"--needs", !arguments.needs.empty()},
+      {"--documents", !arguments.documents.empty()},
+      {"--gpus", !arguments.gpus.empty()},
+      {"--deterministic", arguments.deterministic},
+      {"--measure", arguments.measure.has_value()},
+      {"--samples", arguments.samples.has_value()},
+      {"--objective", arguments.objective != "time"}};
   for (const auto& [option, is_given] : of_problems) {
     if (is_given) throw_input_error("--evaluate is of all records: leave {} out", option);
   }

@@ -375,14 +375,13 @@ AxisValues RunArguments::given_axes() const {
 
 std::vector<std::string> RunArguments::notices(const Suite& chosen, const CaseList& list) const {
   std::vector<std::string> lines;
-  if (quiet) {
-    // Nothing of defaults; what was asked for and is left out is said all the same.
-  } else if (!cells_from.empty()) {
+  const bool says_defaults = suite.empty() && !quiet;
+  if (says_defaults && !cells_from.empty()) {
     lines.push_back(fmt::format("no suite given, runs the {} cells over GPUs of {}",
                                 list.cases.size(), cells_from));
-  } else if (suite.empty() && axes.empty()) {
+  } else if (says_defaults && axes.empty()) {
     lines.push_back(fmt::format("no suite given, runs {}: {}", chosen.name, chosen.description));
-  } else if (suite.empty()) {
+  } else if (says_defaults) {
     lines.push_back("no suite given, takes the defaults " +
                     describe_defaults(list.cases, given_axes()));
   }

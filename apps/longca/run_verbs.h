@@ -45,7 +45,8 @@ struct RunArguments {
   /// Throws InputError.
   Suite load() const;
   /// What the run says before its first cell, a line each: which defaults it took without a suite,
-  /// and what the suite's exceptions left out. With --quiet the second alone.
+  /// what the suite's exceptions left out, and axes that were given twice. With --quiet no
+  /// defaults.
   std::vector<std::string> notices(const Suite& chosen, const CaseList& list) const;
   Progress::Style progress_style() const;
   /// The files that a run of the suite reads.

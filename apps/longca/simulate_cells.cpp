@@ -15,6 +15,7 @@
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
 #include "core/thread_pool.h"
+#include "parallel/executor/kernel_computer.h"
 #include "parallel/plan/explain.h"
 #include "simulate/clocks.h"
 #include "simulate/critical_path.h"
@@ -91,9 +92,11 @@ Status steps_supported(const Kernel& kernel, const Problem& whole, const RankPla
       step.backward = backward;
       return kernel.can_express(step, mask);
     };
-    Support said;
-    if (const auto* attend = std::get_if<Attend>(&op.what)) said = refusal(*attend);
-    if (const auto* attend = std::get_if<AttendBackward>(&op.what)) said = refusal(*attend);
+    Support said = check_step(kernel.capabilities(), plan, op, whole.dtype);
+    if (said.ok()) {
+      if (const auto* attend = std::get_if<Attend>(&op.what)) said = refusal(*attend);
+      if (const auto* attend = std::get_if<AttendBackward>(&op.what)) said = refusal(*attend);
+    }
     if (!said.ok()) {
       return {said.code,
               fmt::format("rank {}: {}: {}", plan.rank, name_step(plan, op), said.reason)};
@@ -389,13 +392,15 @@ Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRa
   if (Status transport{check_transport(c)}; !transport.ok()) return transport;
   const GeneratedMask mask = case_mask(c);
   if (Status kernel = kernel_supports(c, mask.mask); !kernel.ok()) return kernel;
+  Status scheme{find_scheme(*c.scheme).supports(problem_of(c, mask, cluster))};
+  if (!scheme.ok()) return scheme;
   if (!has_rates(c, rates, cluster.platform)) {
     return {StatusCode::unavailable,
             fmt::format("the platform has {}: those of {} come from its records on one GPU, by "
                         "--rates FILE (simulate) or --records FILE (advise)",
                         rates_of_page(cluster.platform), kernel_and_form(c))};
   }
-  return find_scheme(*c.scheme).supports(problem_of(c, mask, cluster));
+  return {};
 }
 
 void simulate_cell(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates,

@@ -23,10 +23,11 @@ class MeasuredRates {
   explicit MeasuredRates(std::span<const Record> records);
 
   /// Of slice, the times of the platform's page and what the kernel's passes took on its cells over
-  /// them, which is needed where !slice_is_of_page; of another kernel, rates for the case's shape and mask: long runs are slower than short
-  /// ones (power), and cells that take about as long as a rank, whose part of the mask has `area`
-  /// allowed cells per head, count most. Without such cells, the kernel's rates on the platform's
-  /// page. `platform` outlives the result. Null if neither has a pass of a kernel other than slice.
+  /// them, which is needed where !slice_is_of_page; of another kernel, rates for the case's shape
+  /// and mask: long runs are slower than short ones (power), and cells that take about as long as a
+  /// rank, whose part of the mask has `area` allowed cells per head, count most. Without such
+  /// cells, the kernel's rates on the platform's page. `platform` outlives the result. Null if
+  /// neither has a pass of a kernel other than slice.
   std::unique_ptr<simulate::KernelTimes> times(const Case& c, double area,
                                                const cost::Platform& platform) const;
   /// Whether there are none.

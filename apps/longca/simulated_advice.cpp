@@ -11,20 +11,20 @@ namespace {
 
 /// The choice that one variant is on the cluster; why there is none in `why`.
 std::optional<advise::Choice> simulated_choice(const Case& c, const simulate::Cluster& cluster,
-                                               const MeasuredRates& rates, std::string& why) {
+                                               const MeasuredRates& rates, Status& why) {
   Record record;
   simulate_cell(c, cluster, rates, {}, record);
   if (!record.status.ok()) {
-    why = record.status.reason;
+    why = record.status;
     return std::nullopt;
   }
   const double time_ms = record.metrics.at("time_ms");
   const bool by_page = c.kernel == "slice" && slice_is_of_page(c);
-  const double off = (by_page ? cluster.error : cluster.error_by_rates).p90;
-  return advise::Choice{
-      .c = c,
-      .time_ms = {time_ms, time_ms * (1 - off), time_ms * (1 + off)},
-      .basis = advise::Basis::simulated};
+  const double page = cluster.error.p90;
+  const double off = by_page ? page : std::max(page, cluster.error_by_rates.p90);
+  return advise::Choice{.c = c,
+                        .time_ms = {time_ms, time_ms * (1 - off), time_ms * (1 + off)},
+                        .basis = advise::Basis::simulated};
 }
 
 void exclude(const Case& c, const std::string& reason, advise::Advice& advice) {
@@ -72,18 +72,27 @@ void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates
   }
   const std::set<std::string> recorded = names_of(advice);
   std::set<std::string> seen;
+  bool none_can = recorded.empty();
   for (Case c : cells) {
     if (options.kernels.empty()) c.kernel = "slice";
     c = simulated_case(std::move(c), cluster);
     if (recorded.contains(advise::name_over_ranks(c)) || !seen.insert(c.key()).second) continue;
-    std::string why = advise::why_not_needed(c, options);
-    auto choice = why.empty() ? simulated_choice(c, cluster, rates, why) : std::nullopt;
+    Status why;
+    if (std::string lacking = advise::why_not_needed(c, options); !lacking.empty()) {
+      why = Status::unsupported(std::move(lacking));
+    }
+    auto choice = why.ok() ? simulated_choice(c, cluster, rates, why) : std::nullopt;
     if (!choice) {
-      exclude(c, why, advice);
+      exclude(c, why.reason, advice);
+      none_can = none_can && why.code == StatusCode::unsupported;
       continue;
     }
     if (rates.has(c)) choice->files = files;
     advice.choices.push_back(std::move(*choice));
+  }
+  if (none_can && advice.choices.empty() && !seen.empty()) {
+    advice.unknown.clear();
+    advice.find_out.clear();
   }
   if (advice.choices.empty()) return;
   advice.unknown.clear();

@@ -55,9 +55,8 @@ void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
     std::vector<std::pair<std::string, std::string>> reasons;  // with the kernels' names, each once
     for (const advise::Refusal& refusal : advice.excluded) {
       if (refusal.reason == advise::kNotAskedFor) continue;
-      const auto known = std::ranges::find(reasons, refusal.reason, [](const auto& entry) {
-        return entry.second;
-      });
+      const auto known = std::ranges::find(reasons, refusal.reason,
+                                           [](const auto& entry) { return entry.second; });
       if (known == reasons.end()) {
         reasons.emplace_back(refusal.kernel, refusal.reason);
       } else {

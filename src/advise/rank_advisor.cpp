@@ -54,8 +54,8 @@ std::string options_of(std::span<const Case> allowed, const AdviceOptions& asked
   return options + plugin_options(kernels, device);
 }
 
-/// Adds the variant's choice, or why there is none; nothing if a pass was not measured.
-void add_variant(const Variant& variant, const Case& problem, Advice& advice) {
+/// Adds the variant's choice, or why there is none; nothing, and false, if a pass was not measured.
+bool add_variant(const Variant& variant, const Case& problem, Advice& advice) {
   std::vector<Pass> passes{problem.pass};
   if (problem.pass == Pass::step && variant.at(Pass::step) == nullptr) {
     passes = {Pass::forward, Pass::backward};
@@ -63,18 +63,19 @@ void add_variant(const Variant& variant, const Case& problem, Advice& advice) {
   std::optional<Choice> whole;
   for (const Pass pass : passes) {
     const EvidenceCell* cell = variant.at(pass);
-    if (cell == nullptr) return;
+    if (cell == nullptr) return false;
     if (!cell->status.ok()) {
       advice.excluded.push_back({name_over_ranks(cell->c), failure_text(*cell)});
-      return;
+      return true;
     }
-    if (!cell->time_ms) return;
+    if (!cell->time_ms) return false;
     Choice part = measured_choice(*cell);
     Case step = cell->c;
     step.pass = problem.pass;
     whole = whole ? step_of(step, *whole, part) : std::move(part);
   }
   advice.choices.push_back(std::move(*whole));
+  return true;
 }
 
 }  // namespace
@@ -96,26 +97,24 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
     if (!wanted.empty() && !wanted.contains(key)) continue;
     variants[key].passes[cell.c.pass] = &cell;
   }
+  std::set<std::string> known;
   for (const auto& [key, variant] : variants) {
     const EvidenceCell& first = *variant.passes.begin()->second;
     const std::string lacking = why_not_needed(first.c, options);
-    if (lacking.empty()) {
-      add_variant(variant, problem, advice);
-    } else {
+    if (!lacking.empty()) {
       advice.excluded.push_back({name_over_ranks(first.c), lacking});
+      known.insert(key);
+    } else if (add_variant(variant, problem, advice)) {
+      known.insert(key);
     }
   }
   if (options.objective == Objective::memory) {
     std::erase_if(advice.choices, [](const Choice& choice) { return !choice.peak_bytes; });
   }
   rank_choices(advice.choices, options.objective);
-  const auto is_excluded = [&](const Case& c) {
-    return std::ranges::find(advice.excluded, name_over_ranks(c), &Refusal::kernel) !=
-           advice.excluded.end();
-  };
-  const bool all_known = !allowed.empty() && std::ranges::all_of(allowed, is_excluded);
+  const bool all_known = !wanted.empty() && std::ranges::includes(known, wanted);
   if (advice.choices.empty() && !all_known) {
-    advice.unknown.push_back({advice.excluded.empty() ? "every scheme" : "every other scheme",
+    advice.unknown.push_back({known.empty() ? "every scheme" : "what is not named above",
                               "no record over so many ranks of this problem"});
     advice.find_out = command_over_ranks(problem, allowed, options);
   }

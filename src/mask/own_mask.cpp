@@ -25,15 +25,15 @@ using nlohmann::json;
 
 constexpr int kMaxDepth = 4;  ///< blocks: object, lists, query blocks, kept key blocks
 
-const json& required(const json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) throw_input_error("the key '{}' is missing", key);
-  return *found;
-}
-
 const json* optional(const json& object, const char* key) {
   const auto found = object.find(key);
   return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+const json& required(const json& object, const char* key) {
+  const json* found = optional(object, key);
+  if (found == nullptr) throw_input_error("the key '{}' is missing", key);
+  return *found;
 }
 
 std::int64_t whole_number(const json& value, std::string_view place, std::int64_t low,
@@ -177,8 +177,9 @@ OwnMask mask_of(const json& object) {
     throw_input_error("block_causal must be true or false, but is {}", causal->dump());
   }
   const bool block_causal = causal != nullptr && causal->get<bool>();
-  const Mask mask = optional(object, "slices") != nullptr ? mask_of_slices(object, tokens)
-                                              : read_block_mask(object, tokens, block_causal);
+  const Mask mask = optional(object, "slices") != nullptr
+                        ? mask_of_slices(object, tokens)
+                        : read_block_mask(object, tokens, block_causal);
   check_area(object, mask);
   const auto number = [&](const char* key) -> std::optional<std::int64_t> {
     const json* value = optional(object, key);

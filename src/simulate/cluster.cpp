@@ -22,6 +22,7 @@ namespace longca::simulate {
 namespace {
 
 constexpr double kMaxWholeFigure = std::numeric_limits<std::int32_t>::max();
+constexpr double kMaxSms = 65536;  ///< a schedule is made of as many
 
 /// What set_figure takes beside the keys of a page, in the units of data sheets.
 struct ShortName {
@@ -52,9 +53,9 @@ class FigureSetter {
       throw_input_error("'{}' is {}, not a finite number above 0", shown(), value_);
     }
     if constexpr (std::is_same_v<Number, std::int64_t>) {
-      if (value_ != std::floor(value_) || value_ > kMaxWholeFigure) {
-        throw_input_error("'{}' is {}, not a whole number from 1 to {}", shown(), value_,
-                          kMaxWholeFigure);
+      const double most = key_ == "device.sms" ? kMaxSms : kMaxWholeFigure;
+      if (value_ != std::floor(value_) || value_ > most) {
+        throw_input_error("'{}' is {}, not a whole number from 1 to {}", shown(), value_, most);
       }
     }
     value = static_cast<Number>(value_ * unit_);
@@ -186,15 +187,14 @@ Cluster read_cluster(const toml::table& page) {
   return cluster;
 }
 
-/// Throws InputError for a share that would leave a kernel no rate, or an interval no lower end, and
-/// for more SMs than a schedule can be made for.
+/// Throws InputError for a share that would leave a kernel no rate, or an interval no lower end,
+/// and for more SMs than a schedule can be made for.
 void check_figures(const Cluster& cluster) {
   const auto below_one = [](const char* key, double share) {
     if (share >= 1) throw_input_error("'{}' is {}, not a share below 1", key, share);
   };
-  constexpr std::int64_t kMaxSms = 65536;
-  if (const std::int64_t sms = cluster.platform.device.sms; sms > kMaxSms) {
-    throw_input_error("'device.sms' is {}: at most {}", sms, kMaxSms);
+  if (const std::int64_t sms = cluster.platform.device.sms; static_cast<double>(sms) > kMaxSms) {
+    throw_input_error("'device.sms' is {}, not a whole number from 1 to {}", sms, kMaxSms);
   }
   below_one("node.covered_cost_within", cluster.platform.node.covered_cost_within);
   below_one("node.memory_slowdown_within", cluster.platform.node.memory_slowdown_within);

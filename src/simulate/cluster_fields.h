@@ -27,8 +27,7 @@ void visit_fabric(AnyFabric& fabric, Visitor&& visit) {
 template <typename AnyCluster, typename Visitor>
 void visit_errors(AnyCluster& cluster, Visitor&& visit) {
   const char* p90 = "What 90 % of cells are off by at most, as a share.";
-  visit.section("error", "How far simulated times are from measured ones.",
-                cluster.error.measured);
+  visit.section("error", "How far simulated times are from measured ones.", cluster.error.measured);
   visit.field("p90", p90, cluster.error.p90);
   visit.section("error_by_rates", "The same of kernels timed by their records on one GPU.",
                 cluster.error_by_rates.measured);

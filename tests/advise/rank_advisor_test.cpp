@@ -48,5 +48,30 @@ TEST(AdviseOverRanks, WhereNothingWasMeasuredItSaysWhatToRun) {
   EXPECT_THAT(advice.find_out, ::testing::HasSubstr("ranks=4"));
 }
 
+/// A variant that failed says nothing of another one of its scheme.
+TEST(AdviseOverRanks, OnlyWhatEachAskedVariantHasARecordOfIsKnown) {
+  const auto variant = [](const std::string& shard) {
+    Case c = over_two("usp", Pass::forward);
+    c.shard = shard;
+    return c;
+  };
+  Record failed = testing::record_of(variant("zigzag"), 1);
+  failed.status = {StatusCode::oom, "in plan: too much"};
+  failed.metrics.clear();
+  const Evidence evidence = testing::evidence_of({failed});
+  const std::vector<Case> one{variant("zigzag")};
+  const std::vector<Case> both{variant("zigzag"), variant("balanced")};
+
+  const Advice known = advise_over_ranks(evidence, one[0], one, {});
+  EXPECT_EQ(known.excluded.size(), 1U);
+  EXPECT_TRUE(known.unknown.empty());
+  EXPECT_EQ(known.find_out, "");
+  const Advice open = advise_over_ranks(evidence, one[0], both, {});
+  EXPECT_EQ(open.excluded.size(), 1U);
+  ASSERT_EQ(open.unknown.size(), 1U);
+  EXPECT_EQ(open.unknown[0].kernel, "what is not named above");
+  EXPECT_THAT(open.find_out, ::testing::HasSubstr("longca cp"));
+}
+
 }  // namespace
 }  // namespace longca::advise

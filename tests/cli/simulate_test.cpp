@@ -316,8 +316,10 @@ TEST(Simulate, OtherHeadsTakeTheTimesOfTheirRecords) {
     added.push_back(out);
     return simulate(added, "h200x8");
   };
-  expect_bad_input(run({"-a", "dim=64"}), "those of slice with dim=64 come from its records on one");
-  expect_bad_input(run({"-a", "softcap=30"}), "those of slice with dim=128 and a softcap come from");
+  expect_bad_input(run({"-a", "dim=64"}),
+                   "those of slice with dim=64 come from its records on one");
+  expect_bad_input(run({"-a", "softcap=30"}),
+                   "those of slice with dim=128 and a softcap come from");
   EXPECT_EQ(run({"-a", "sink=1"}).exit_code, 0) << "costs next to nothing";
 
   const std::string rates = folder / "rates.jsonl";
@@ -358,6 +360,29 @@ TEST(Simulate, StepsThatTheKernelCannotComputeAreUnsupported) {
   EXPECT_GT(magi, 0);
 }
 
+TEST(Simulate, AKernelWithoutGradientsOfPartsHasNoBackwardPass) {
+  const TempDirectory folder;
+  const std::string out = folder / "s.jsonl";
+  const std::string rates = folder / "rates.jsonl";
+  write_rates(rates, "flex", 128, 10);
+  const auto result = simulate({"-a", "kernel=flex", "--rates", rates, "-a", "scheme=ulysses", "-a",
+                                "ranks=4", "-a", "pass=forward,backward", "--out", out},
+                               "h200x8");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_TRUE(records[0].status.ok()) << records[0].status.reason;
+  EXPECT_EQ(records[1].status.code, StatusCode::unsupported);
+  EXPECT_THAT(records[1].status.reason,
+              HasSubstr("flex's backward pass goes by its own forward pass, not by the lse"));
+}
+
+TEST(Simulate, WhatNoSchemeTakesIsSaidBeforeMissingTimes) {
+  expect_bad_input(simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "dim=192:128"},
+                            "h200x8_ib400"),
+                   "no scheme of context parallelism takes a v of another dimension");
+}
+
 TEST(Simulate, AnyNumberOfSmsIsSimulatedOrRefused) {
   const TempDirectory folder;
   const auto run = [&](const std::string& sms) {
@@ -367,7 +392,7 @@ TEST(Simulate, AnyNumberOfSmsIsSimulatedOrRefused) {
   };
   EXPECT_EQ(run("1").exit_code, 0);
   EXPECT_EQ(run("65536").exit_code, 0);
-  expect_bad_input(run("65537"), "'device.sms' is 65537: at most 65536");
+  expect_bad_input(run("65537"), "'device.sms' is 65537, not a whole number from 1 to 65536");
 }
 
 TEST(Simulate, AnOutputIsNotThePageOfThePlatform) {

@@ -46,8 +46,8 @@ struct SampledHeads {
   std::int64_t dim = 0;
   std::int64_t value_dim = 0;
   double scale = 1;
-  double softcap = 0;         ///< 0: none
-  std::optional<double> sink; ///< the head's sink logit
+  double softcap = 0;          ///< 0: none
+  std::optional<double> sink;  ///< the head's sink logit
 };
 
 struct Attended {

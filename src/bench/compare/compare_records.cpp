@@ -57,7 +57,9 @@ struct Pair {
   const Record& any() const { return next != nullptr ? *next : *base; }
 };
 
+/// Times of a GPU are its own events, whatever the host does.
 bool is_busy(const Record& record) {
+  if (record.c.device != "cpu") return false;
   const auto load = record.metrics.find("host_load");
   return load != record.metrics.end() && load->second > kBusyHost;
 }

@@ -72,8 +72,8 @@ struct Comparison {
   std::map<CellVerdict, std::size_t> counts;  ///< of every verdict, zeros too
   std::vector<EnvironmentChange> environment;
   std::size_t single_rounds = 0;  ///< cells whose spread between processes is unknown
-  /// Cells with a time of which a record has a host_load above kBusyHost: more of their verdicts may
-  /// be false than of others.
+  /// Cells of CPUs with a time of which a record has a host_load above kBusyHost: more of their
+  /// verdicts may be false than of others.
   std::size_t busy = 0;
 
   bool has_regression() const;

@@ -113,7 +113,7 @@ constexpr std::size_t kMaxMessages = 4096;  ///< bytes of all messages; the rest
 /// Whether a line is of the stack trace that Open MPI prints on a signal: "[node1:05971] …", or
 /// what is left of one that another rank's cut: "[ 2] …", "…(+0x3c050)[0x7fafb945a050]".
 bool is_stack_line(const std::string& line) {
-  static const std::regex stack(R"(\[[^\]]+:\d+\].*|\[ *\d+\] .*|.*\[0x[0-9a-f]+\] *)");
+  static const std::regex stack(R"(\[[^\]]+:\d+\].*|(\[ *\d+\] )?\S*\(\S*\)\[0x[0-9a-f]+\] *)");
   return line.size() <= kMaxLine && std::regex_match(line, stack);
 }
 

@@ -70,6 +70,22 @@ Box whole_buffer(const PlanBuffer& buffer, const Region& region) {
 
 }  // namespace
 
+Support check_step(const Capabilities& can, const RankPlan& plan, const Op& op, DType dtype) {
+  if (const auto* attend = std::get_if<Attend>(&op.what)) {
+    const PlanBuffer& o = plan.buffers[static_cast<std::size_t>(attend->o.buffer)];
+    const bool is_whole = attend->first && (!o.float32 || dtype == DType::float32);
+    if (!can.returns_lse && !is_whole) {
+      return Support::unsupported(can.name + " returns no lse to merge results by");
+    }
+  }
+  if (std::holds_alternative<AttendBackward>(op.what) && !can.gradient_of_parts) {
+    return Support::unsupported(
+        can.name +
+        "'s backward pass goes by its own forward pass, not by the lse that ranks share");
+  }
+  return {};
+}
+
 struct KernelComputer::Impl {
   const Kernel& kernel;
   const Capabilities& can;
@@ -163,9 +179,6 @@ struct KernelComputer::Impl {
   Support prepare(const RankPlan& plan, const Attend& op, const OpViews& views,
                   std::unique_ptr<ComputeStep>& made) {
     const TensorView& o = views.tensors.at(3);
-    if (!can.returns_lse && !(op.first && o.dtype == whole.dtype)) {
-      return Support::unsupported(can.name + " returns no lse to merge results by");
-    }
     const Problem problem = problem_of(views.tensors[0], views.tensors[1]);
     auto late =
         late_part(forward, plan, op.o, o, views.lses.at(0), kernel.merges_earlier(problem), true);
@@ -175,11 +188,6 @@ struct KernelComputer::Impl {
 
   Support prepare(const RankPlan& plan, const AttendBackward& op, const OpViews& views,
                   std::unique_ptr<ComputeStep>& made) {
-    if (!can.gradient_of_parts) {
-      return Support::unsupported(
-          can.name +
-          "'s backward pass goes by its own forward pass, not by the lse that ranks share");
-    }
     auto late =
         late_part(backward, plan, op.dq, views.tensors.at(5), {}, kernel.adds_to_dq(), false);
     return add_call(make_backward_step(setting(), problem_of(views.tensors[1], views.tensors[2]),
@@ -251,6 +259,8 @@ Support KernelComputer::prepare(const RankPlan& plan, bool backward, int op, con
   }
   impl_->scratch.restart();
   const Op& it = ops[static_cast<std::size_t>(op)];
+  Support step = check_step(impl_->can, plan, it, impl_->whole.dtype);
+  if (!step.ok()) return step;
   std::unique_ptr<ComputeStep>& made = pass.steps[static_cast<std::size_t>(op)];
   if (const auto* a = std::get_if<Attend>(&it.what)) {
     return impl_->prepare(plan, *a, views, made);

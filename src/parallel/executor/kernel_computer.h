@@ -24,6 +24,10 @@ enum class Merging : std::uint8_t {
 /// KernelComputer's note "merging" where no call of a kernel merges anything.
 inline constexpr std::string_view kMergedInPasses = "after the kernel, up to 4 results in one pass";
 
+/// Whether a kernel that can do this computes the op as a step among others of its rows, whatever
+/// its mask: it needs an lse where results are merged, and gradients by the lse that ranks share.
+Support check_step(const Capabilities& can, const RankPlan& plan, const Op& op, DType dtype);
+
 /// Computes the steps of a rank with a kernel of the registry. Steps of equal shape and mask share
 /// a plan. Results that the kernel does not merge are merged by separate passes, through memory
 /// that the steps share; so are key gradients unless the kernel adds them in float32

@@ -56,6 +56,10 @@ TEST(CompareRecords, CountsCellsThatRanBesideOtherWork) {
   next[1].metrics["host_load"] = 1.5;
   next[2].metrics["host_load"] = 0.4;
   next[3].metrics["host_load"] = 2;
+  base.push_back(timed_cell(5, 1));
+  base.back().c.device = "cuda";
+  base.back().metrics["host_load"] = 2;
+  next.push_back(base.back());
   EXPECT_EQ(compare_lists(base, next).busy, 2U);
 }
 

@@ -73,6 +73,9 @@ TEST(LauncherReport, LeavesStackTracesOut) {
                                  "/lib/libc.so.6(+0x3c050)[0x7fafb945a050]\n")
                 .said,
             "a line of a rank");
+  for (const char* line : {"[1] Error: no tile 3", "[0] NCCL WARN bad", "q is at [0x7f00]"}) {
+    EXPECT_EQ(read_launcher_report(line).said, line);
+  }
 }
 
 TEST(LauncherReport, WithoutARankGivesTheLaunchersWords) {

@@ -155,8 +155,8 @@ TEST(Faults, GradientsWithoutLseAreRefusedWhereTheBudgetDrawsTiles) {
     const auto suite = folder / "budget.toml";
     std::ofstream(suite) << "[run]\nverify_budget_s = " << budget << "\n";
     const auto file = folder / (budget + ".jsonl");
-    const ProcessResult result = bench(file, {suite.string(), "--plugin", FAULT_PLUGIN, "-a",
-                                              "kernel=fault_dk_without_lse"});
+    const ProcessResult result = bench(
+        file, {suite.string(), "--plugin", FAULT_PLUGIN, "-a", "kernel=fault_dk_without_lse"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return read_records(file).records;
   };

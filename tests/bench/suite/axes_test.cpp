@@ -85,8 +85,9 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"platform=h200x8", "longca simulate --platform P sets it"},
       {"simulated_mode=sustained", "longca simulate -a mode=sustained sets it"},
       {"ranks=2.5", "ranks '2.5'"},
-      {"ranks=fund", "unknown ranks 'fund': a whole number (such as 4096 or 4K) or 'found' (did you "
-                     "mean 'found'?)"},
+      {"ranks=fund",
+       "unknown ranks 'fund': a whole number (such as 4096 or 4K) or 'found' (did you "
+       "mean 'found'?)"},
       {"window=aut", "(did you mean 'auto'?)"},
       {"shard=zigzg", "unknown shard 'zigzg' (did you mean 'zigzag'?)"},
       {"factor=0", "factor 0 is too small"},
