@@ -261,7 +261,7 @@ bool run_rest(const RecordArguments& arguments, std::span<const std::string> not
       arguments.force ? RecordWriter::kAnyNumber : cases.size(), !arguments.in_process);
   print_notices(notices);
   bool complete = true;
-  {
+  try {
     Progress progress(left, arguments.progress_style());
     RecordListener listener(writer, progress, env, rounds, records);
     const std::uint64_t seed = rounds > 1 ? env.at("rounds").at("seed").get<std::uint64_t>() : 0;
@@ -277,16 +277,20 @@ bool run_rest(const RecordArguments& arguments, std::span<const std::string> not
         progress.leave_out(failed * static_cast<std::size_t>(rounds - 1 - round));
       }
     }
+    if (rounds > 1) writer.keep_latest();
+  } catch (const SystemError&) {
+    say_where_old_records_are(writer);
+    throw;
   }
-  if (rounds > 1) writer.keep_latest();
   say_where_old_records_are(writer);
   return complete;
 }
 
+constexpr const char* kInterrupted = "interrupted";
+
 /// Says on stderr what a run that ended early has left.
-void say_what_is_left(const RecordArguments& arguments, int signal, const RunRecords& records,
+void say_what_is_left(const RecordArguments& arguments, const char* why, const RunRecords& records,
                       std::size_t cells, const fs::path& path) {
-  const char* why = signal != 0 ? "interrupted" : "the launch has lost ranks";
   const std::string file = printable(path.string());
   std::error_code error;
   // A file that is replaced stays in its place until the first record.
@@ -311,9 +315,9 @@ bool run_until_signal(const RecordArguments& arguments, std::span<const std::str
   const InterruptGuard guard;
   std::optional<InterruptDeadline> deadline;
   if (arguments.in_process) {
-    deadline.emplace([&](int signal) {
+    deadline.emplace([&](int) {
       if (arguments.progress_style() == Progress::Style::bar) fmt::print(stderr, "\n");
-      say_what_is_left(arguments, signal, records, cases.size(), path);
+      say_what_is_left(arguments, kInterrupted, records, cases.size(), path);
     });
   }
   return run_rest(arguments, notices, cases, path, env, run_cells, records);
@@ -510,10 +514,20 @@ void run_recorded(const RecordArguments& arguments, const Suite& suite, CaseList
   RunRecords records(arguments.resume
                          ? read_finished(path, arguments, env, suite.limits, list.cases)
                          : std::vector<Record>{});
-  if (!run_until_signal(arguments, notices, list.cases, path, env, run_cells, records)) {
-    const int signal = InterruptGuard::signal();
-    say_what_is_left(arguments, signal, records, list.cases.size(), path);
-    throw EndedEarly{signal != 0 ? exit_code_of_signal(signal) : kSystemError};
+  const auto say_left = [&](const char* why) {
+    say_what_is_left(arguments, why, records, list.cases.size(), path);
+  };
+  try {
+    if (!run_until_signal(arguments, notices, list.cases, path, env, run_cells, records)) {
+      const int signal = InterruptGuard::signal();
+      say_left(signal != 0 ? kInterrupted : "the launch has lost ranks");
+      throw EndedEarly{signal != 0 ? exit_code_of_signal(signal) : kSystemError};
+    }
+  } catch (const RecordsMoved&) {
+    throw;
+  } catch (const SystemError&) {
+    say_left("ended early");
+    throw;
   }
   print_table(std::cout, records.all(), terminal_table_options());
   if (arguments.out.empty()) {

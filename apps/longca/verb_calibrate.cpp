@@ -23,8 +23,10 @@
 #include "calibrate_links.h"
 #include "core/cuda/cuda_device.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/output_file.h"
 #include "core/printable.h"
+#include "core/strict_toml.h"
 #include "core/system_error.h"
 #include "core/thread_pool.h"
 #include "run_verbs.h"
@@ -152,11 +154,12 @@ void check_output(const CalibrateArguments& arguments, const fs::path& path) {
     }
   }
   const OutputFile probe(path);  // whether it can be written
+  if (fs::is_regular_file(path)) const OutputFile of_backup(backup_of(path));
 }
 
 void write_page(const fs::path& path, const cost::Platform& platform) {
   if (fs::is_regular_file(path)) {
-    fs::copy_file(path, backup_of(path), fs::copy_options::overwrite_existing);
+    replace_file(backup_of(path), read_input_file("platform", path.string(), kMaxTomlBytes));
   }
   replace_file(path, cost::to_toml(platform));
 }

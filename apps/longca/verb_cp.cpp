@@ -76,6 +76,10 @@ void cp(const CpArguments& arguments) {
   LaunchOptions options;
   options.start.launcher = launcher_of(arguments, launch);
   options.start.hostfile = arguments.hostfile;
+  if (!arguments.hostfile.empty() && options.start.launcher == Launcher::srun) {
+    throw_input_error("--hostfile {}: srun takes its hosts from the allocation",
+                      arguments.hostfile);
+  }
   options.start.plugins = arguments.plugins;
   const bool found = options.start.launcher == Launcher::found;
   const RankPlaces places = found ? places_of(*launch) : places_of(options.start);

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/printable.h"
+
 namespace longca::calibrate {
 namespace {
 
@@ -120,8 +122,8 @@ std::string describe_check(const std::string& page, std::span<const CheckedFigur
   for (const CheckedFigure& figure : figures) order.push_back(&figure);
   std::stable_partition(order.begin(), order.end(),
                         [](const CheckedFigure* figure) { return figure->has_moved(); });
-  std::string text = fmt::format("{:<46} {:>18} {:>18} {:>9} {:>10}\n", "figure", page, "now",
-                                 "change", "allowed");
+  std::string text = fmt::format("{:<46} {:>18} {:>18} {:>9} {:>10}\n", "figure", printable(page),
+                                 "now", "change", "allowed");
   int unmoved_points = 0;
   for (const CheckedFigure* figure : order) {
     if (is_of_curve(figure->key) && !figure->has_moved()) {

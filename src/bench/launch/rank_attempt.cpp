@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 using Kind = RankServer::Event::Kind;
 
 constexpr auto kReportGrace = 5000ms;  // for the launcher to report how a rank ended
+constexpr auto kFoundGrace = 200ms;    // for ranks' own messages
 
 /// RAM in bytes that a rank may use beyond its cell's limit.
 std::int64_t rank_slack() {
@@ -161,7 +162,8 @@ RankAttempt::Result RankAttempt::end(Record& record, StatusCode code, std::strin
 /// Handles the end of a rank, which ends the others. The rank that ended first is named by its own
 /// message, else by the launcher's report, else by the order in which sockets closed.
 RankAttempt::Result RankAttempt::rank_gone(int rank, Record& record) {
-  const auto deadline = Clock::now() + kReportGrace;
+  // Of a found launch no report comes: its launcher is about to end this process, too.
+  const auto deadline = Clock::now() + (session_.is_found() ? kFoundGrace : kReportGrace);
   while (!session_.launcher_has_ended() && Clock::now() < deadline) {
     const RankServer::Event event = session_.server().wait(kPollInterval);
     if (event.kind == Kind::message) note_failure(event.rank, event.message);

@@ -114,8 +114,10 @@ int slots_of_line(std::istringstream& words, const std::string& path, int line) 
       const std::string key = word.substr(0, word.find('='));
       if (word != key && std::ranges::find(kOtherWords, key) != std::end(kOtherWords)) continue;
       if (!word.starts_with("slots=")) {
-        throw_input_error("'{}' is not slots=COUNT{}", word,
-                          suggestion(key, std::vector<std::string>{"slots"}));
+        const bool lacks_count = word == "slots" || word == "slots=";
+        throw_input_error(
+            "'{}' is not slots=COUNT{}", word,
+            lacks_count ? ", in one word" : suggestion(key, std::vector<std::string>{"slots"}));
       }
       const std::int64_t slots = parse_count("slots", word.substr(6));
       if (slots < 1 || slots > kMaxSlots) {

@@ -101,6 +101,7 @@ void RankServer::accept_one() {
 /// Makes the peer a rank. False for a stranger.
 bool RankServer::greet(Peer& peer, const nlohmann::json& message) {
   const auto hello = message.at("hello").get<RankHello>();
+  if (hello.ranks != options_.ranks) other_ranks_ = hello.ranks;
   if (hello.ranks != options_.ranks || hello.rank < 0 || hello.rank >= options_.ranks ||
       hellos_.contains(hello.rank)) {
     return false;

@@ -56,6 +56,8 @@ class RankServer {
   /// By rank: the hello of every rank since the start.
   const std::map<int, RankHello>& hellos() const { return hellos_; }
   bool has(int rank) const { return ranks_.contains(rank); }
+  /// Of how many ranks a process said that it is one, if not of as many as there are to be.
+  std::optional<int> other_ranks() const { return other_ranks_; }
 
   static constexpr std::chrono::seconds kHelloLimit{10};
   /// Connections at once that have not said hello; beyond, the oldest of them is closed.
@@ -88,6 +90,7 @@ class RankServer {
   std::vector<std::unique_ptr<Peer>> peers_;  ///< in the order in which they came
   std::map<int, Peer*> ranks_;
   std::map<int, RankHello> hellos_;
+  std::optional<int> other_ranks_;
 };
 
 }  // namespace longca

@@ -122,6 +122,11 @@ std::string RankSession::why_not_started(std::optional<int> gone) {
     reason += fmt::format(": rank {} {}", *report.rank, report.how);
   } else if (gone) {
     reason += fmt::format(": rank {} ended", *gone);
+  } else if (const auto others = server_->other_ranks()) {
+    reason += fmt::format(
+        ": the launcher started processes of {} rank{} each, not of {}: is it of the MPI that "
+        "longca-rank was built with?",
+        *others, *others == 1 ? "" : "s", ranks_);
   }
   if (!report.said.empty()) reason += (report.rank || gone ? ", saying: " : ": ") + report.said;
   return reason;

@@ -142,7 +142,7 @@ std::optional<std::int64_t> chosen_cache_flush_bytes() {
   const char* wanted = std::getenv(kName);
   if (wanted == nullptr) return std::nullopt;
   const std::int64_t bytes = parse_count(kName, wanted);
-  if (bytes > kLargestFlush) {
+  if (bytes < 0 || bytes > kLargestFlush) {
     throw_input_error("{} is {}; it must be 0 to {}", kName, bytes, kLargestFlush);
   }
   return bytes;

@@ -1,11 +1,13 @@
 #include "bench/record/record_writer.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <sstream>
 #include <utility>
 
 #include "bench/record/origin.h"
@@ -88,6 +90,26 @@ void repair(int file, const RecordFile& found, const fs::path& path) {
   end_line(file, path);
 }
 
+std::string text_of(int file, const fs::path& path) {
+  std::string text(static_cast<std::size_t>(info_of(file, path).st_size), '\0');
+  const ssize_t n = ::pread(file, text.data(), text.size(), 0);
+  if (n != static_cast<ssize_t>(text.size())) throw_file_error("read", path, n < 0 ? errno : EIO);
+  return text;
+}
+
+/// The lines of `text` that `other` does not have.
+std::string lines_lacking(const std::string& text, const std::string& other) {
+  std::set<std::string> there;
+  std::istringstream of_other(other);
+  for (std::string line; std::getline(of_other, line);) there.insert(line);
+  std::string lacking;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!there.contains(line)) lacking += line + '\n';
+  }
+  return lacking;
+}
+
 bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
@@ -160,13 +182,14 @@ void RecordWriter::find_backup() {
   backup_.file = std::move(file);
 }
 
-/// Puts an empty file in the place of the old one, which becomes the backup. A process that is
+/// Puts a file of one line in the place of the old one, which becomes the backup. A process that is
 /// killed between two calls leaves the old records under one of the two names or both.
-void RecordWriter::set_aside() {
-  const std::size_t bytes = std::exchange(old_bytes_, 0);
-  backup_.path = backup_of(path_);
+void RecordWriter::set_aside(const std::string& first_line) {
   OutputFile fresh(path_);
   lock(fresh.descriptor(), path_);
+  append_whole(fresh.descriptor(), first_line, path_);  // as long as nothing has changed
+  const std::size_t bytes = std::exchange(old_bytes_, 0);
+  backup_.path = backup_of(path_);
   if (backup_.file.is_open()) {
     add_to_backup(bytes);
   } else if (::link(path_.c_str(), backup_.path.c_str()) != 0 &&
@@ -196,6 +219,7 @@ void RecordWriter::drop_backup() {
 }
 
 void RecordWriter::keep_latest() {
+  find_file_again("");
   if (old_bytes_ > 0 || !S_ISREG(info_of(file_.get(), path_).st_mode)) return;
   const std::vector<Record> records = read_records(file_.get(), path_.string()).records;
   const std::vector<Record> latest = latest_of_each_host(records);
@@ -209,25 +233,58 @@ void RecordWriter::keep_latest() {
   ::fcntl(file_.get(), F_SETFL, O_APPEND);
 }
 
-void RecordWriter::restore_if_removed() {
+/// Sees to it that the file under the name has what was written: somebody may have removed it, or
+/// put another one there (an editor, sed -i).
+void RecordWriter::find_file_again(const std::string& pending) {
   const struct stat own = info_of(file_.get(), path_);
   if (!S_ISREG(own.st_mode)) return;
   struct stat there = {};
-  if (::stat(path_.c_str(), &there) == 0 || errno != ENOENT) return;
-  OutputFile fresh(path_);
-  lock(fresh.descriptor(), path_);
-  std::string text(static_cast<std::size_t>(own.st_size), '\0');
-  const ssize_t n = ::pread(file_.get(), text.data(), text.size(), 0);
-  if (n != static_cast<ssize_t>(text.size())) throw_file_error("read", path_, n < 0 ? errno : EIO);
-  append_whole(fresh.descriptor(), text, path_);
-  file_ = fresh.commit_open();
-  ::fcntl(file_.get(), F_SETFL, O_APPEND);
+  if (::stat(path_.c_str(), &there) == 0) {
+    if (!same_file(own, there)) go_on_in_other_file(S_ISREG(there.st_mode), pending);
+  } else if (errno == ENOENT) {
+    OutputFile fresh(path_);
+    lock(fresh.descriptor(), path_);
+    append_whole(fresh.descriptor(), text_of(file_.get(), path_), path_);
+    file_ = fresh.commit_open();
+    ::fcntl(file_.get(), F_SETFL, O_APPEND);
+  }
+}
+
+/// Adds to the file that has taken the name what it lacks of this one, and continues it. If it
+/// cannot be continued, what this one has goes to the backup, and so does `pending`.
+void RecordWriter::go_on_in_other_file(bool is_regular, const std::string& pending) {
+  const std::string own = text_of(file_.get(), path_);
+  try {
+    if (!is_regular) throw_input_error("{} is no regular file", path_.string());
+    FileDescriptor other = open_to_append(path_);
+    lock(other.get(), path_);
+    const RecordFile found = read_own(other.get(), path_, "continued");
+    repair(other.get(), found, path_);
+    if (old_bytes_ > 0) {  // still to be replaced, and so is the other one
+      old_cells_ = {};
+      for (const Record& record : found.records) old_cells_.add(record);
+      old_bytes_ = static_cast<std::size_t>(info_of(other.get(), path_).st_size);
+    } else {
+      append_whole(other.get(), lines_lacking(own, text_of(other.get(), path_)), path_);
+    }
+    file_ = std::move(other);
+  } catch (const InputError& error) {
+    const fs::path backup = backup_of(path_);
+    const std::string kept = (old_bytes_ > 0 ? "" : own) + pending;
+    append_whole(open_to_append(backup).get(), kept, backup);
+    throw RecordsMoved(fmt::format("what was measured is in {}: another file has its name, and {}",
+                                   backup.string(), error.what()));
+  }
 }
 
 void RecordWriter::append(const Record& record) {
-  restore_if_removed();
-  if (old_bytes_ > 0) set_aside();
-  append_whole(file_.get(), to_line(record) + '\n', path_);
+  const std::string line = to_line(record) + '\n';
+  find_file_again(line);
+  if (old_bytes_ > 0) {
+    set_aside(line);
+  } else {
+    append_whole(file_.get(), line, path_);
+  }
   if (backup_.path.empty()) return;
   new_cells_.add(record);
   if (new_cells_.cover(old_cells_)) drop_backup();

@@ -8,8 +8,15 @@
 
 #include "bench/record/record.h"
 #include "core/file_descriptor.h"
+#include "core/system_error.h"
 
 namespace longca {
+
+/// The records of a run are in the backup, not in the file that it was to write.
+class RecordsMoved : public SystemError {
+ public:
+  using SystemError::SystemError;
+};
 
 /// Appends records to a .jsonl file, one line each, handed to the kernel before `append` returns: a
 /// process that is killed at any moment loses none of them. Holds a lock on the file: a second
@@ -32,7 +39,9 @@ class RecordWriter {
   RecordWriter(const std::filesystem::path& path, Mode mode, std::size_t cells = kAnyNumber,
                bool can_resume = true);
   /// Throws SystemError if the disk is full or fails; the file then ends with the last whole
-  /// record. A file that was removed meanwhile is written anew, with all of its records.
+  /// record. A file that was removed meanwhile is written anew, with all of its records; one that
+  /// was replaced by another gets those that it lacks, and is continued. Throws RecordsMoved if it
+  /// cannot be: another run writes it, or it is no record file.
   void append(const Record& record);
 
   /// Rewrites the file with the last record of each key only, of each machine
@@ -59,10 +68,11 @@ class RecordWriter {
 
   void prepare_to_replace(std::size_t cells, bool can_resume);
   void find_backup();
-  void set_aside();
+  void set_aside(const std::string& first_line);
   void add_to_backup(std::size_t bytes);
   void drop_backup();
-  void restore_if_removed();
+  void find_file_again(const std::string& pending);
+  void go_on_in_other_file(bool is_regular, const std::string& pending);
 
   std::filesystem::path path_;  ///< its links followed
   FileDescriptor file_;

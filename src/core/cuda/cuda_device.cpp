@@ -124,7 +124,7 @@ class CudaDevice : public Device {
 
 int chosen_index(int count) {
   const std::int64_t index = wanted_cuda_index();
-  if (index >= count) {
+  if (index < 0 || index >= count) {
     throw_input_error("LONGCA_DEVICE is {}, but there are {} CUDA devices, from 0 on", index,
                       count);
   }

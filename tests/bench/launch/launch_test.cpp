@@ -287,6 +287,26 @@ TEST_F(Launch, WithoutMpirunEveryCellSaysWhatToInstall) {
   EXPECT_THAT(read_records(out).records.at(0).status.reason, HasSubstr("openmpi-bin"));
 }
 
+/// As mpirun of another MPI does: each process believes to be all there are.
+TEST_F(Launch, ALauncherOfOtherRanksIsNamedAsSuch) {
+  const auto launcher = folder_ / "launcher";
+  write_file(
+      launcher,
+      "#!/bin/bash\nwhile [[ $1 != */longca-rank ]]; do shift; done\n\"$@\" & \"$@\" & wait\n");
+  fs::permissions(launcher, fs::perms::owner_all);
+  auto other = options();
+  other.environment["LONGCA_MPIRUN"] = launcher.string();
+  const auto out = folder_ / "other.jsonl";
+  const auto result = run_longca(cp(out, {"-a", "kernel=naive"}), other);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].status.code, StatusCode::crash);
+  EXPECT_THAT(
+      records[0].status.reason,
+      HasSubstr("the launcher started processes of 1 rank each, not of 3: is it of the MPI"));
+}
+
 TEST_F(Launch, WithoutSrunEveryCellSaysSo) {
   auto nowhere = options();
   nowhere.environment["PATH"] = "/nowhere";

@@ -196,6 +196,8 @@ TEST(Hostfile, CountsSlots) {
                      ":2: 'slts=2' is not slots=COUNT (did you mean 'slots'?)");
   write_file(file, "node1 max_slots\n");
   expect_input_error([&] { hostfile_slots(file); }, ":1: 'max_slots' is not slots=COUNT");
+  write_file(file, "localhost slots = 2\n");
+  expect_input_error([&] { hostfile_slots(file); }, ":1: 'slots' is not slots=COUNT, in one word");
   write_file(file, "{\"schema\": 1}\n");
   expect_input_error([&] { hostfile_slots(file); }, ":1: '{\"schema\":' is no host name");
   write_file(file, "node1 slots=many\n");

@@ -409,6 +409,9 @@ TEST(CpuClock, FlushesAsManyBytesAsItIsTold) {
                      "LONGCA_CACHE_FLUSH_BYTES is 1073741824; it must be 0 to 536870912");
   ::setenv(kName, "much", 1);
   expect_input_error([] { cache_flush_bytes(); }, "LONGCA_CACHE_FLUSH_BYTES 'much' is not");
+  setenv(kName, "-1", 1);
+  expect_input_error([] { cache_flush_bytes(); },
+                     "LONGCA_CACHE_FLUSH_BYTES is -1; it must be 0 to");
   ::unsetenv(kName);
   EXPECT_GT(cache_flush_bytes(), 0);
   if (before != nullptr) ::setenv(kName, kept.c_str(), 1);

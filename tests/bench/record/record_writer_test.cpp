@@ -1,5 +1,6 @@
 #include "bench/record/record_writer.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -63,6 +64,81 @@ TEST(RecordWriter, AFileThatIsRemovedMeanwhileIsWrittenAnew) {
   writer.append(record_of(2));
   writer.append(record_of(3));
   EXPECT_EQ(read_file(folder / "a.jsonl"), lines_of({1, 2, 3}));
+}
+
+/// As an editor does, or sed -i: the old file has no name any more.
+void put_in_place(const std::filesystem::path& file, const std::string& text) {
+  write_file(file.string() + ".new", text);
+  std::filesystem::rename(file.string() + ".new", file);
+}
+
+void wait_until_locked(const std::filesystem::path& file) {
+  const FileDescriptor opened(::open(file.c_str(), O_RDWR | O_CLOEXEC));
+  while (true) {
+    struct flock lock = {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    ASSERT_EQ(::fcntl(opened.get(), F_GETLK, &lock), 0);
+    if (lock.l_type != F_UNLCK) return;
+    ::usleep(1000);
+  }
+}
+
+TEST(RecordWriter, AFileThatIsReplacedMeanwhileIsContinued) {
+  const TempDirectory folder;
+  const auto file = folder / "a.jsonl";
+  RecordWriter writer(file, Mode::replace);
+  writer.append(record_of(1));
+  writer.append(record_of(2));
+  put_in_place(file, lines_of({7, 1}));
+  writer.append(record_of(3));
+  writer.append(record_of(4));
+  EXPECT_EQ(read_file(file), lines_of({7, 1, 2, 3, 4}));
+  put_in_place(file, lines_of({8}));
+  writer.append(record_of(2));
+  writer.keep_latest();
+  EXPECT_EQ(read_file(file), lines_of({8, 7, 1, 2, 3, 4}));
+  EXPECT_FALSE(std::filesystem::exists(backup_of(file)));
+}
+
+TEST(RecordWriter, OneThatIsReplacedBeforeARecordIsStillTheOldOne) {
+  const TempDirectory folder;
+  const auto file = folder / "a.jsonl";
+  write_file(file, lines_of({1, 2}));
+  RecordWriter writer(file, Mode::replace);
+  put_in_place(file, lines_of({7, 8}));
+  writer.append(record_of(3));
+  EXPECT_EQ(read_file(file), lines_of({3}));
+  EXPECT_EQ(read_file(backup_of(file)), lines_of({7, 8}));
+}
+
+TEST(RecordWriter, WhatCannotBeContinuedLeavesTheRecordsInTheBackup) {
+  const TempDirectory folder;
+  const auto file = folder / "a.jsonl";
+  for (const bool by_other_run : {false, true}) {
+    std::filesystem::remove(backup_of(file));
+    std::filesystem::remove(file);
+    RecordWriter writer(file, Mode::replace);
+    writer.append(record_of(1));
+    put_in_place(file, by_other_run ? lines_of({7}) : "a poem\n");
+    if (by_other_run) {
+      // A lock of this process would not keep it out.
+      const pid_t other = ::fork();
+      if (other == 0) {
+        const RecordWriter held(file, Mode::resume);
+        while (true) ::pause();
+      }
+      wait_until_locked(file);
+      EXPECT_THROW(writer.append(record_of(2)), RecordsMoved);
+      ::kill(other, SIGKILL);
+      ::waitpid(other, nullptr, 0);
+      EXPECT_EQ(read_file(file), lines_of({7}));
+    } else {
+      EXPECT_THROW(writer.append(record_of(2)), RecordsMoved);
+      EXPECT_EQ(read_file(file), "a poem\n");
+    }
+    EXPECT_EQ(read_file(backup_of(file)), lines_of({1, 2}));
+  }
 }
 
 TEST(RecordWriter, ReplaceStartsAnew) {
