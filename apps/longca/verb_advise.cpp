@@ -65,7 +65,7 @@ void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
     }
     std::string text;
     for (const auto& [kernels, reason] : reasons) {
-      text += (text.empty() ? "" : "; ") + kernels + ": " + reason;
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kernels, reason);
     }
     throw_input_error("no kernel can do {} ({}): {}", advice.problem.problem_key(),
                       to_string(advice.problem.pass), text);
