@@ -54,7 +54,8 @@ std::string options_of(std::span<const Case> allowed, const AdviceOptions& asked
   return options + plugin_options(kernels, device);
 }
 
-/// Adds the variant's choice, or why there is none; nothing, and false, if a pass was not measured.
+/// Adds the variant's choice, or why there is none; nothing if a pass was not measured. Returns
+/// whether it is excluded.
 bool add_variant(const Variant& variant, const Case& problem, Advice& advice) {
   std::vector<Pass> passes{problem.pass};
   if (problem.pass == Pass::step && variant.at(Pass::step) == nullptr) {
@@ -75,7 +76,7 @@ bool add_variant(const Variant& variant, const Case& problem, Advice& advice) {
     whole = whole ? step_of(step, *whole, part) : std::move(part);
   }
   advice.choices.push_back(std::move(*whole));
-  return true;
+  return false;
 }
 
 }  // namespace
@@ -97,24 +98,24 @@ Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
     if (!wanted.empty() && !wanted.contains(key)) continue;
     variants[key].passes[cell.c.pass] = &cell;
   }
-  std::set<std::string> known;
+  std::set<std::string> excluded;
   for (const auto& [key, variant] : variants) {
     const EvidenceCell& first = *variant.passes.begin()->second;
     const std::string lacking = why_not_needed(first.c, options);
     if (!lacking.empty()) {
       advice.excluded.push_back({name_over_ranks(first.c), lacking});
-      known.insert(key);
+      excluded.insert(key);
     } else if (add_variant(variant, problem, advice)) {
-      known.insert(key);
+      excluded.insert(key);
     }
   }
   if (options.objective == Objective::memory) {
     std::erase_if(advice.choices, [](const Choice& choice) { return !choice.peak_bytes; });
   }
   rank_choices(advice.choices, options.objective);
-  const bool all_known = !wanted.empty() && std::ranges::includes(known, wanted);
-  if (advice.choices.empty() && !all_known) {
-    advice.unknown.push_back({known.empty() ? "every scheme" : "what is not named above",
+  const bool is_impossible = !wanted.empty() && std::ranges::includes(excluded, wanted);
+  if (advice.choices.empty() && !is_impossible) {
+    advice.unknown.push_back({excluded.empty() ? "every scheme" : "what is not named above",
                               "no record over so many ranks of this problem"});
     advice.find_out = command_over_ranks(problem, allowed, options);
   }

@@ -73,5 +73,16 @@ TEST(AdviseOverRanks, OnlyWhatEachAskedVariantHasARecordOfIsKnown) {
   EXPECT_THAT(open.find_out, ::testing::HasSubstr("longca cp"));
 }
 
+TEST(AdviseOverRanks, MemoryThatNoRecordHasIsNotKnown) {
+  const std::vector<Case> asked{over_two("magi", Pass::forward)};
+  Record record = testing::record_of(asked[0], 1);
+  record.metrics.erase("peak_bytes");
+  const Evidence evidence = testing::evidence_of({record});
+  const Advice advice =
+      advise_over_ranks(evidence, asked[0], asked, {.objective = Objective::memory});
+  EXPECT_TRUE(advice.choices.empty());
+  EXPECT_EQ(advice.unknown.size(), 1U);
+}
+
 }  // namespace
 }  // namespace longca::advise
