@@ -316,22 +316,22 @@ TEST(Simulate, OtherHeadsTakeTheTimesOfTheirRecords) {
     added.push_back(out);
     return simulate(added, "h200x8");
   };
-  expect_bad_input(run({"-a", "dim=64"}),
-                   "those of slice with dim=64 come from its records on one");
+  expect_bad_input(run({"-a", "dim=96"}),
+                   "those of slice with dim=96 come from its records on one");
   expect_bad_input(run({"-a", "softcap=30"}),
                    "those of slice with dim=128 and a softcap come from");
   EXPECT_EQ(run({"-a", "sink=1"}).exit_code, 0) << "costs next to nothing";
 
   const std::string rates = folder / "rates.jsonl";
   const auto time_ms = [&](double measured_ms) {
-    write_rates(rates, "slice", 64, measured_ms);
-    const auto result = run({"-a", "dim=64", "--rates", rates});
+    write_rates(rates, "slice", 96, measured_ms);
+    const auto result = run({"-a", "dim=96", "--rates", rates});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return read_records(out).records.at(0).metrics.at("compute_ms");
   };
   EXPECT_NEAR(time_ms(200) / time_ms(100), 2, 0.05);
-  expect_bad_input(run({"-a", "dim=64", "-a", "softcap=30", "--rates", rates}),
-                   "those of slice with dim=64 and a softcap come from");
+  expect_bad_input(run({"-a", "dim=96", "-a", "softcap=30", "--rates", rates}),
+                   "those of slice with dim=96 and a softcap come from");
 }
 
 /// The whole mask is one band; half of a rank's rows behind the other half is two.
@@ -378,7 +378,8 @@ TEST(Simulate, AKernelWithoutGradientsOfPartsHasNoBackwardPass) {
 }
 
 TEST(Simulate, WhatNoSchemeTakesIsSaidBeforeMissingTimes) {
-  expect_bad_input(simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "dim=192:128"},
+  expect_bad_input(simulate({"-a", "kernel=naive", "-a", "scheme=ring_p2p", "-a", "shard=zigzag",
+                             "-a", "dim=192:128"},
                             "h200x8_ib400"),
                    "no scheme of context parallelism takes a v of another dimension");
 }

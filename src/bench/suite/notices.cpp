@@ -46,8 +46,9 @@ std::string describe_skipped(const Suite& suite, const CaseList& list) {
   std::string text =
       fmt::format("{} leaves out {} cells: {}", suite.name, list.skipped.size(), most->first);
   if (reasons.size() > 1) {
-    text += fmt::format(" ({} of them, and {} more reasons: --dry-run lists all)", most->second,
-                        reasons.size() - 1);
+    const std::size_t others = reasons.size() - 1;
+    text += fmt::format(" ({} of them, and {} more reason{}: --dry-run of bench and cp lists all)",
+                        most->second, others, others == 1 ? "" : "s");
   }
   return text;
 }

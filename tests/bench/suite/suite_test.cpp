@@ -259,7 +259,8 @@ skip = "rare"
 )",
                                   "s.toml");
   EXPECT_EQ(describe_skipped(suite, expand(suite)),
-            "s leaves out 3 cells: known (2 of them, and 1 more reasons: --dry-run lists all)");
+            "s leaves out 3 cells: known (2 of them, and 1 more reason: --dry-run of bench and cp "
+            "lists all)");
   EXPECT_EQ(describe_skipped(suite, {}), "");
 }
 

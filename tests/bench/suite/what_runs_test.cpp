@@ -26,7 +26,7 @@ TEST(Cases, AMaskOfTheCommandLineMakesNoUnsupportedCells) {
   for (const Case& c : list.cases) EXPECT_THAT(c.kernel, ::testing::AnyOf("naive", "flash"));
   EXPECT_EQ(describe_skipped(suite, list),
             "quick leaves out 16 cells: block_sparse takes block-sparse masks only (4 of them, and "
-            "4 more reasons: --dry-run lists all)");
+            "4 more reasons: --dry-run of bench and cp lists all)");
 }
 
 constexpr const char* kOnlyWhatRuns = R"(
