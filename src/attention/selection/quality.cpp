@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "attention/reference/float64_samples.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/python_random.h"
@@ -40,40 +42,21 @@ std::vector<float> head_of(DeviceKind device, const ConstTensorView& x, std::int
   return values;
 }
 
-/// One query head and its KV head, [tokens, dim], v [tokens, value_dim].
-struct SampledHeads {
-  std::vector<float> q, k, v;
-  std::int64_t dim = 0;
-  std::int64_t value_dim = 0;
-  double scale = 1;
-  double softcap = 0;          ///< 0: none
-  std::optional<double> sink;  ///< the head's sink logit
-};
-
 struct Attended {
   double lse = -std::numeric_limits<double>::infinity();  ///< of the keys, without the sink
   std::vector<double> o;
 };
 
 /// Attention of one row to `keys`, by definition, in float64.
-Attended attend(const SampledHeads& head, std::int64_t row, const std::vector<Range>& keys) {
-  const auto dim = static_cast<std::size_t>(head.dim);
-  const float* q = head.q.data() + row * head.dim;
+Attended attend(const HeadValues& head, std::int64_t row, const std::vector<Range>& keys) {
   const auto value_dim = static_cast<std::size_t>(head.value_dim);
   Attended out{.o = std::vector<double>(value_dim, 0)};
-  std::vector<double> scores;
-  double largest = out.lse;
-  for (const Range& range : keys) {
-    for (std::int64_t key = range.begin; key < range.end; ++key) {
-      const float* k = head.k.data() + key * head.dim;
-      double dot = 0;
-      for (std::size_t c = 0; c < dim; ++c) dot += double{q[c]} * double{k[c]};
-      const double score = head.scale * dot;
-      scores.push_back(head.softcap > 0 ? head.softcap * std::tanh(score / head.softcap) : score);
-      largest = std::max(largest, scores.back());
-    }
-  }
+  const std::span<const float> q = std::span(head.q).subspan(
+      static_cast<std::size_t>(row * head.dim), static_cast<std::size_t>(head.dim));
+  const std::vector<double> scores =
+      exact_scores(q, head.k, head.dim, head.scale, head.softcap, keys);
   if (scores.empty()) return out;
+  const double largest = *std::ranges::max_element(scores);
   double weight = 0;  // of the keys
   auto score = scores.begin();
   for (const Range& range : keys) {
@@ -86,12 +69,12 @@ Attended attend(const SampledHeads& head, std::int64_t row, const std::vector<Ra
   }
   out.lse = largest + std::log(weight);
   // The sink has no value: of all weights 1 / (1 + e^(sink − lse)) are the keys'.
-  if (head.sink) weight *= 1 + std::exp(*head.sink - out.lse);
+  if (head.sink) weight *= 1 + std::exp(double{*head.sink} - out.lse);
   for (double& value : out.o) value /= weight;
   return out;
 }
 
-std::optional<double> sink_of(const Problem& problem, const Inputs& inputs, std::int64_t head) {
+std::optional<float> sink_of(const Problem& problem, const Inputs& inputs, std::int64_t head) {
   if (!problem.sink) return std::nullopt;
   return head_of(problem.device, inputs.sink.view(), head).front();
 }
@@ -101,7 +84,7 @@ struct Sums {
   int rows = 0;
 };
 
-Sums quality_of_row(const SampledHeads& head, std::int64_t row, const std::vector<Range>& all,
+Sums quality_of_row(const HeadValues& head, std::int64_t row, const std::vector<Range>& all,
                     const std::vector<Range>& kept) {
   if (all.empty()) return {};
   const Attended full = attend(head, row, all);
@@ -126,14 +109,15 @@ SelectionQuality selection_quality(const Problem& problem, const Mask& mask, con
   for (std::int64_t h = 0; h < heads && problem.tokens_q > 0; ++h) {
     const std::int64_t head_q = h * problem.heads_q / heads;
     const std::int64_t head_k = head_q * problem.heads_k / problem.heads_q;
-    const SampledHeads head{.q = head_of(problem.device, inputs.q.view(), head_q),
-                            .k = head_of(problem.device, inputs.k.view(), head_k),
-                            .v = head_of(problem.device, inputs.v.view(), head_k),
-                            .dim = problem.head_dim,
-                            .value_dim = problem.value_dim(),
-                            .scale = problem.scale(),
-                            .softcap = problem.softcap,
-                            .sink = sink_of(problem, inputs, head_q)};
+    const HeadValues head{.q = head_of(problem.device, inputs.q.view(), head_q),
+                          .k = head_of(problem.device, inputs.k.view(), head_k),
+                          .v = head_of(problem.device, inputs.v.view(), head_k),
+                          .dout = {},
+                          .dim = problem.head_dim,
+                          .value_dim = problem.value_dim(),
+                          .scale = problem.scale(),
+                          .softcap = problem.softcap,
+                          .sink = sink_of(problem, inputs, head_q)};
     const auto mask_head = static_cast<int>(head_q * mask.heads() / problem.heads_q);
     std::vector<std::int64_t> rows;
     for (std::int64_t i = 0; i < std::min(kRowsPerHead, problem.tokens_q); ++i) {
