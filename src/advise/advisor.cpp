@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "advise/degrees.h"
 #include "advise/kernel_work.h"
 #include "attention/api/registry.h"
-#include "bench/cell/tensors.h"
 #include "bench/plugin_loader.h"
 #include "bench/suite/axes.h"
 #include "core/error.h"
@@ -201,10 +201,8 @@ Advisor::Advisor(const Evidence& evidence, MaskFacts& masks) : evidence_(evidenc
 std::string Advisor::why_excluded(const Case& c, const AdviceOptions& options) {
   if (std::string lacking = why_not_needed(c, options); !lacking.empty()) return lacking;
   // Before the mask's tiles are counted, which takes as long as there are many.
-  const auto tensors = static_cast<double>(tensor_bytes(c.problem()));
-  if (const auto memory = evidence_.memory_bytes(); memory && tensors > *memory) {
-    return fmt::format("q, k, v and results take {}, and {} has {}", format_bytes(tensors),
-                       evidence_.card().name, format_bytes(*memory));
+  if (const auto memory = evidence_.memory_bytes()) {
+    if (std::string too_large = why_too_large(c, 1, *memory); !too_large.empty()) return too_large;
   }
   const Kernel* known = kernel_of(c.kernel, c.problem().device);
   return known == nullptr ? "" : masks_.refusal(*known, c);
