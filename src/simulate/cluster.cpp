@@ -53,9 +53,9 @@ class FigureSetter {
       throw_input_error("'{}' is {}, not a finite number above 0", shown(), value_);
     }
     if constexpr (std::is_same_v<Number, std::int64_t>) {
-      const double most = key_ == "device.sms" ? kMaxSms : kMaxWholeFigure;
-      if (value_ != std::floor(value_) || value_ > most) {
-        throw_input_error("'{}' is {}, not a whole number from 1 to {}", shown(), value_, most);
+      if (value_ != std::floor(value_) || value_ > kMaxWholeFigure) {
+        throw_input_error("'{}' is {}, not a whole number from 1 to {}", shown(), value_,
+                          kMaxWholeFigure);
       }
     }
     value = static_cast<Number>(value_ * unit_);

@@ -115,8 +115,7 @@ std::string Reference::why_gradients_need_lse() const {
   if (!impl_->draws_tiles()) return {};
   return fmt::format(
       "a verify_budget_s of {} has room for tiles of a head only, whose dk and dv are computed "
-      "from "
-      "the kernel's LSE",
+      "from the kernel's LSE",
       impl_->budget.seconds);
 }
 

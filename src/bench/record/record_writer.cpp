@@ -203,10 +203,7 @@ void RecordWriter::set_aside(const std::string& first_line) {
 void RecordWriter::add_to_backup(std::size_t bytes) {
   const int backup = backup_.file.get();
   if (same_file(info_of(backup, backup_.path), info_of(file_.get(), path_))) return;
-  std::string text(bytes, '\0');
-  const ssize_t n = ::pread(file_.get(), text.data(), bytes, 0);
-  if (n != static_cast<ssize_t>(bytes)) throw_file_error("read", path_, n < 0 ? errno : EIO);
-  append_whole(backup, text, backup_.path);
+  append_whole(backup, text_of(file_.get(), path_).substr(0, bytes), backup_.path);
 }
 
 void RecordWriter::drop_backup() {
