@@ -89,6 +89,33 @@ TEST(ComparisonText, ThePageHasAPlotAndEveryCell) {
   expect_golden(page.substr(page.find("</style>")), "comparison.html");
 }
 
+/// A ratio of 8 does not stand on the line of 4, as if it were one of 4.
+TEST(ComparisonText, RatiosBeyondThePlotAreArrows) {
+  const auto page = [](double ratio) {
+    std::ostringstream out;
+    write_comparison_html(
+        out,
+        compare_records(std::vector{compared_cell(0, 1)}, std::vector{compared_cell(0, ratio)}, {}),
+        kNames);
+    return out.str();
+  };
+  EXPECT_THAT(page(8), ::testing::AllOf(HasSubstr("<path d=\"M"), HasSubstr(">2</text>"),
+                                        Not(HasSubstr("<circle"))));
+  EXPECT_THAT(page(3), ::testing::AllOf(HasSubstr("<circle"), Not(HasSubstr("<path d=\"M"))));
+}
+
+TEST(ComparisonText, SaysHowManyCellsRanBesideOtherWork) {
+  std::vector<Record> base{compared_cell(0, 1), compared_cell(1, 1)};
+  const auto text = [&] {
+    std::ostringstream out;
+    print_comparison(out, compare_records(base, base, {}), kNames);
+    return out.str();
+  };
+  EXPECT_THAT(text(), Not(HasSubstr("host_load")));
+  base[0].metrics["host_load"] = 1.25;
+  EXPECT_THAT(text(), HasSubstr("1 cell ran beside other work on more than 0.5 of a core"));
+}
+
 TEST(ComparisonText, ManyLinesAreCutAndCountedButForBrokenCells) {
   std::vector<Record> base;
   std::vector<Record> next;
