@@ -107,6 +107,7 @@ struct SliceForwardCycles {
   double half_tile_share = 0;
   double min_pack_gain = 0;
   double min_unchecked_tiles = 0;
+  double min_in_turn_tiles = 0;
 
   bool operator==(const SliceForwardCycles&) const = default;
 };

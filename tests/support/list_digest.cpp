@@ -53,10 +53,11 @@ static void digest(Digest& out, const WorkItem& item) {
 }
 
 void digest(Digest& out, const TileLists& lists) {
-  const auto& [tiling, list_heads, tiles_per_list, tiles, partial, joints, runs, patterns, order] =
-      lists;
+  const auto& [tiling, in_turn, list_heads, tiles_per_list, tiles, partial, joints, runs, patterns,
+               order] = lists;
   const auto& [pack, row_pairs, joins] = tiling;
   if (row_pairs) out.add(row_pairs);
+  if (in_turn) out.add(in_turn);
   if (joins) out.add(joins, joints);
   out.add(pack, list_heads, tiles_per_list, tiles, partial, runs, patterns, order);
 }

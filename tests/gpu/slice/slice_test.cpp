@@ -191,6 +191,42 @@ TEST_P(MaskSlice, BlockListsFromBits) {
   }
 }
 
+/// Blocks of 64 with a list per query head, and so many that row groups take key tiles in turn. Of
+/// 63 blocks the last query tile has one row group. Large scores too, for which row maxima move.
+TEST_P(MaskSlice, RowGroupsThatSeeDifferentKeyTiles) {
+  constexpr std::int64_t kTokens = 63 * 64;
+  for (const Heads heads : {Heads{4, 4}, Heads{8, 2}}) {
+    for (const float scale : {0.1F, 8.0F}) {
+      Problem problem = problem_of(kTokens, kTokens, heads);
+      problem.softmax_scale = scale;
+      expect_right(problem, small_mask("block_sparse", kTokens, heads, "query", 64),
+                   std::to_string(heads.q) + ":" + std::to_string(heads.k) + ", scale " +
+                       std::to_string(scale));
+    }
+  }
+}
+
+/// The same where one row group of a query tile sees everything and the other one two blocks, so
+/// that many tiles in a row are not its own.
+TEST_P(MaskSlice, RowGroupsThatSeeMuchAndLittle) {
+  constexpr int kBlocks = 64;
+  const std::vector<std::int64_t> bounds = uniform_bounds(kBlocks * 64, 64);
+  for (const int first : {0, 1}) {
+    BlockLists lists{.q_bounds = bounds, .k_bounds = bounds, .offsets = {0}, .indices = {}};
+    for (int q = 0; q < kBlocks; ++q) {
+      for (int k = 0; k < kBlocks; ++k) {
+        if (q % 2 == first || k == 5 || k == q) lists.indices.push_back(k);
+      }
+      lists.offsets.push_back(static_cast<std::int64_t>(lists.indices.size()));
+    }
+    const Mask mask =
+        Mask::from_blocks(bounds.back(), bounds.back(),
+                          {{0, bounds.back(), 0, bounds.back(), MaskSliceType::full}}, lists);
+    expect_right(problem_of(bounds.back(), bounds.back(), {2, 2}), mask,
+                 "row group " + std::to_string(first) + " sees all");
+  }
+}
+
 TEST_P(MaskSlice, BlockListsUnderADiagonal) {
   const Heads heads = {8, 2};
   const std::vector<std::int64_t> bounds = uniform_bounds(500, 64);

@@ -39,8 +39,9 @@ UploadedLists::UploadedLists(const Mask& mask, const Tiling& tiling,
 void UploadedLists::upload(const TileLists& lists, const cost::SliceForwardCycles& costs) {
   shape_.pack = lists.tiling.pack;
   shape_.row_pairs = lists.tiling.row_pairs;
-  shape_.unchecked =
-      !lists.joints.empty() || full_tiles_per_query_tile(lists) >= costs.min_unchecked_tiles;
+  const KeyTilesPerQueryTile key_tiles = key_tiles_per_query_tile(lists);
+  shape_.unchecked = !lists.joints.empty() || key_tiles.full >= costs.min_unchecked_tiles;
+  shape_.in_turn = lists.in_turn && key_tiles.all >= costs.min_in_turn_tiles;
   shape_.list_heads = static_cast<int>(lists.list_heads);
   shape_.tiles_per_list = static_cast<int>(lists.tiles_per_list);
   ArrayUpload upload;

@@ -28,6 +28,9 @@ struct DeviceTileLists {
   /// Whether query tiles have so many full tiles that ForwardShape::kUnchecked pays, or joints,
   /// which it alone can read.
   bool unchecked = false;
+  /// Whether row groups see different key tiles in turn (TileLists::in_turn), and so many that
+  /// ForwardShape::kInTurn pays.
+  bool in_turn = false;
   int list_heads = 1;
   int tiles_per_list = 0;
   const QueryTile* tiles = nullptr;

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <span>
+
 #include "attention/kernels/slice/visits.h"
 #include "mask/block_draw.h"
 #include "mask/block_lists.h"
@@ -38,26 +41,58 @@ TileLists lists_from_bits(const Mask& mask, int pack) {
   return placed.lists;
 }
 
-RC_GTEST_PROP(SliceBlockLists, VisitTheSameCells, ()) {
+/// Blocks of 64 to 192 tokens.
+Mask arbitrary_mask() {
   const auto block = *rc::gen::element<std::int64_t>(64, 128, 192);
   const std::int64_t q_tokens = *rc::gen::inRange<std::int64_t>(0, 400);
   const std::int64_t k_tokens = block * *rc::gen::inRange<std::int64_t>(1, 9);
-  const Mask mask = Mask::from_blocks(
+  return Mask::from_blocks(
       q_tokens, k_tokens, {{0, q_tokens, 0, k_tokens, MaskSliceType::full}},
       draw_blocks({.q_bounds = uniform_bounds(q_tokens, *rc::gen::element<std::int64_t>(64, 128)),
                    .k_bounds = uniform_bounds(k_tokens, block),
                    .heads = *rc::gen::inRange(1, 4),
                    .density = *rc::gen::element(0.2, 0.5, 0.9, 1.0)},
                   *rc::gen::inRange<std::uint64_t>(0, 1000)));
+}
+
+RC_GTEST_PROP(SliceBlockLists, VisitTheSameCells, ()) {
+  const Mask mask = arbitrary_mask();
   const int pack = *rc::gen::element(1, 2, 4, 8);
   RC_PRE(has_block_plan(mask, pack));
   const TileLists lists = lists_from_bits(mask, pack);
   RC_ASSERT(lists.order.size() == lists.tiles.size());
   for (int list = 0; list < mask.heads(); ++list) {
-    const Visits visits(lists, list, q_tokens, k_tokens);
+    const Visits visits(lists, list, mask.q_tokens(), mask.k_tokens());
     RC_ASSERT(visits.faults() == 0);
     RC_ASSERT(visits.cells() == mask.dense(list));
   }
+}
+
+/// Where both row groups see tiles alone, no two of one group follow each other before the other
+/// one's are over.
+RC_GTEST_PROP(SliceBlockLists, TakeRowGroupsInTurn, ()) {
+  const Mask mask = arbitrary_mask();
+  RC_PRE(has_block_plan(mask, 1));
+  const TileLists lists = lists_from_bits(mask, 1);
+  bool any = false;
+  for (const QueryTile& tile : lists.tiles) {
+    const auto partial = std::span(lists.partial)
+                             .subspan(static_cast<std::size_t>(tile.partial_begin),
+                                      static_cast<std::size_t>(tile.partial_count));
+    std::vector<int> groups;  // of tiles that are not narrow
+    for (const PartialTile& part : partial) {
+      if (part.k_begin[1] == kAbsent) continue;
+      RC_ASSERT((part.pattern[0] == kFull) != (part.pattern[1] == kFull));
+      groups.push_back(part.pattern[0] == kFull ? 0 : 1);
+    }
+    any = any || !groups.empty();
+    const std::ptrdiff_t turns =
+        std::min(std::ranges::count(groups, 0), std::ranges::count(groups, 1));
+    for (std::ptrdiff_t i = 0; i < 2 * turns; ++i) {
+      RC_ASSERT(groups[static_cast<std::size_t>(i)] == i % 2);
+    }
+  }
+  RC_ASSERT(lists.in_turn == any);
 }
 
 TEST(SliceBlockLists, AreMadeOnlyWhereBlocksAndTilesMatch) {

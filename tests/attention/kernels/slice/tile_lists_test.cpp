@@ -345,7 +345,7 @@ TEST(SliceTileLists, AtFullLengthMatchTheAreaOfTheMask) {
 /// 128 rows are 16 tokens of 8 heads; a causal mask's row t sees t / 128 whole key tiles or so.
 TEST(SliceTileLists, CountFullTilesPerQueryTile) {
   const auto full_tiles = [](const Mask& mask, int pack) {
-    return full_tiles_per_query_tile(make_tile_lists(mask, {.pack = pack}));
+    return key_tiles_per_query_tile(make_tile_lists(mask, {.pack = pack})).full;
   };
   const auto of = [](std::int64_t tokens, MaskSliceType type) {
     return Mask::from_slices(tokens, tokens, {{0, tokens, 0, tokens, type}});

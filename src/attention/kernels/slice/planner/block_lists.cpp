@@ -82,6 +82,7 @@ BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCou
     const TileCounts tiles{counts[i].full_tiles, counts[i].partial - counts[i].narrow_tiles,
                            counts[i].narrow_tiles};
     tile.cost = saturated(tiles.cycles(platform.slice.forward));
+    lists.in_turn = lists.in_turn || counts[i].pairs[0] + counts[i].pairs[1] > 0;
     placed.partial += counts[i].partial;
     placed.runs += counts[i].runs;
     lists.tiles.push_back(tile);

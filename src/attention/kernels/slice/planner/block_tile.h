@@ -25,8 +25,9 @@ struct BlockTile {
 /// The lengths of a BlockTile's lists. There is one pattern, 0: a narrow tile that all rows of a
 /// group see.
 struct BlockTileCounts {
-  std::int32_t narrow_tiles;  ///< partial tiles of one sub-tile
-  std::int32_t partial;       ///< all partial tiles
+  std::int32_t narrow_tiles;       ///< partial tiles of one sub-tile
+  std::int32_t pairs[kRowGroups];  ///< partial tiles of two sub-tiles, which a group alone sees
+  std::int32_t partial;            ///< all partial tiles
   std::int32_t runs;
   std::int32_t full_tiles;
 };
@@ -59,21 +60,25 @@ LONGCA_SLICE_HOST_DEVICE inline int highest_bit(std::uint32_t word) {
 #endif
 }
 
-/// Pairs sub-tiles that the same groups see; one without a partner becomes a narrow tile.
+/// Pairs sub-tiles that `group` alone sees; one without a partner becomes a narrow tile. Pairs of
+/// both groups come in turn, as far as both have some, so that both are at work at a time.
 struct PairWriter {
   PartialTile* narrow_tiles;
   PartialTile* pairs;
-  bool seen[kRowGroups];
+  std::int32_t in_turn;  ///< pairs of each group
+  int group = 0;
+  std::int32_t written = 0;  ///< of `group`
   std::int32_t first = kAbsent;
 
   LONGCA_SLICE_HOST_DEVICE PartialTile tile(std::int32_t second, std::int32_t pattern) const {
-    return {{first, second}, {seen[0] ? pattern : kNone, seen[1] ? pattern : kNone}};
+    return {{first, second}, {group == 0 ? pattern : kNone, group == 1 ? pattern : kNone}};
   }
   LONGCA_SLICE_HOST_DEVICE void add(std::int32_t key) {
     if (first == kAbsent) {
       first = key;
     } else {
-      *pairs++ = tile(key, kFull);
+      pairs[written < in_turn ? 2 * written + group : in_turn + written] = tile(key, kFull);
+      ++written;
       first = kAbsent;
     }
   }
@@ -103,7 +108,8 @@ LONGCA_SLICE_HOST_DEVICE inline BlockTileCounts count_block_tile(const BlockTile
   const int sub_tiles[kRowGroups] = {alone[0] * tile.block_sub_tiles,
                                      alone[1] * tile.block_sub_tiles};
   const int narrow_tiles = sub_tiles[0] % 2 + sub_tiles[1] % 2 + full % 2;
-  return {narrow_tiles, narrow_tiles + sub_tiles[0] / 2 + sub_tiles[1] / 2, runs, full / 2};
+  const int pairs[kRowGroups] = {sub_tiles[0] / 2, sub_tiles[1] / 2};
+  return {narrow_tiles, {pairs[0], pairs[1]}, narrow_tiles + pairs[0] + pairs[1], runs, full / 2};
 }
 
 /// Writes the partial tiles and runs that count_block_tile counted; one run less where the last one
@@ -112,13 +118,15 @@ LONGCA_SLICE_HOST_DEVICE inline void list_block_tile(const BlockTile& tile,
                                                      const BlockTileCounts& counts,
                                                      PartialTile* partial, FullRun* runs) {
   const std::int32_t block_keys = tile.block_sub_tiles * kSubTileKeys;
-  block_tile::PairWriter alone{partial, partial + counts.narrow_tiles, {}};
+  const std::int32_t in_turn =
+      counts.pairs[0] < counts.pairs[1] ? counts.pairs[0] : counts.pairs[1];
+  block_tile::PairWriter alone{partial, partial + counts.narrow_tiles, in_turn};
   std::int32_t left = 2 * counts.full_tiles;  // sub-tiles that go into runs
   std::int32_t end = -1;                      // of the current run
   std::int32_t over = kAbsent;                // the full sub-tile left over of an odd number
   for (int group = 0; group < kRowGroups; ++group) {
-    alone.seen[0] = group == 0;
-    alone.seen[1] = group == 1;
+    alone.group = group;
+    alone.written = 0;
     for (int w = 0; w < tile.words; ++w) {
       std::uint32_t word = tile.kept[group][w] & ~tile.kept[1 - group][w];
       for (; word != 0; word &= word - 1) {

@@ -447,12 +447,15 @@ TileLists make_tile_lists(const Mask& mask, const Tiling& tiling, const cost::Pl
   return lists;
 }
 
-double full_tiles_per_query_tile(const TileLists& lists) {
-  std::int64_t full_tiles = 0;
-  for (const QueryTile& tile : lists.tiles) full_tiles += tile.full_tiles;
-  return lists.tiles.empty()
-             ? 0
-             : static_cast<double>(full_tiles) / static_cast<double>(lists.tiles.size());
+KeyTilesPerQueryTile key_tiles_per_query_tile(const TileLists& lists) {
+  if (lists.tiles.empty()) return {};
+  std::int64_t full = 0, partial = 0;
+  for (const QueryTile& tile : lists.tiles) {
+    full += tile.full_tiles;
+    partial += tile.partial_count;
+  }
+  const auto tiles = static_cast<double>(lists.tiles.size());
+  return {static_cast<double>(full) / tiles, static_cast<double>(full + partial) / tiles};
 }
 
 void order_tiles(TileLists& lists) {

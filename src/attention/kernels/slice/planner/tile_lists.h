@@ -146,6 +146,9 @@ inline std::int32_t saturated(std::int64_t cycles) {
 /// The key tiles of every query tile of a mask: plain data, copied to the device as it is.
 struct TileLists {
   Tiling tiling;
+  /// Whether there are partial tiles of two sub-tiles that one row group alone sees, all its rows
+  /// all keys, and none other, and those of both groups come in turn.
+  bool in_turn = false;
   /// 1 for a static mask, else the lists of the mask: query head h of H uses h · list_heads / H.
   std::int64_t list_heads = 1;
   std::int64_t tiles_per_list = 0;  ///< tiles[l · tiles_per_list + i] is tile i of list l
@@ -167,7 +170,11 @@ TileLists make_tile_lists(const Mask& mask, const Tiling& tiling,
                           const cost::Platform& platform = cost::default_platform());
 
 /// On average; 0 without query tiles.
-double full_tiles_per_query_tile(const TileLists& lists);
+struct KeyTilesPerQueryTile {
+  double full = 0;
+  double all = 0;
+};
+KeyTilesPerQueryTile key_tiles_per_query_tile(const TileLists& lists);
 
 /// Fills in `order`, by the costs of the tiles.
 void order_tiles(TileLists& lists);

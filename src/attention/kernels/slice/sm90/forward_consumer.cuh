@@ -130,8 +130,9 @@ struct ForwardConsumer {
     TileMask mask{shared.pattern[stage][group], {}, {}};
     if (mask.pattern >= 0) {
       const int row = thread() / 32 * 16 + lane() / 4;
-      mask.low = shared.intervals[stage][group][row >> args.pack_shift];
-      mask.high = shared.intervals[stage][group][(row + 8) >> args.pack_shift];
+      const RowIntervals* intervals = shared.intervals[Shape::pattern_stage(stage)][group];
+      mask.low = intervals[row >> args.pack_shift];
+      mask.high = intervals[(row + 8) >> args.pack_shift];
     }
     return mask;
   }
@@ -363,6 +364,56 @@ struct ForwardConsumer {
     return repeats;
   }
 
+  /// Computes the tiles from `i` on that this warpgroup sees, with a P V pending, until more follow
+  /// each other that it does not see than may pass: the next V would take the stage of the pending
+  /// one.
+  template <TileSoftmax kSoftmax>
+  __device__ __forceinline__ void attend_turns(int& i, int count, float slack) {
+    for (int passed = 0; i < count; ++i) {
+      if (sees_tile()) {
+        step<kSoftmax, true>(0, slack);
+        passed = 0;
+      } else if (++passed < Shape::kStages / 2) {
+        skip_tile();
+      } else {
+        break;
+      }
+    }
+  }
+
+  /// attend() with kInTurn: likewise narrow tiles, full ones, other partial ones. No pattern: of
+  /// what a row group sees, every row sees all keys.
+  __device__ __forceinline__ bool attend_in_turn(const WorkTile& work) {
+    const int full_end = work.narrow_tiles + work.full_tiles;
+    const int count = work.partial_count + work.full_tiles;
+    bool repeats = false;
+    int i = 0;
+    for (; i < work.narrow_tiles; ++i) {
+      sees_tile() ? narrow_step() : skip_tile();
+      release_stored();
+    }
+    while (i < count) {
+      if (!sees_tile()) {
+        skip_tile();
+        ++i;
+        continue;
+      }
+      ++i;
+      step<TileSoftmax::with_max, false>();
+      release_stored();
+      // The loops issue wgmma: all warps of the warpgroup must take the same one.
+      if (checks) {
+        attend_turns<TileSoftmax::with_max>(i, count, kCheckedSlack);
+      } else {
+        for (; i < full_end; ++i) step<TileSoftmax::unchecked, true>();
+        attend_turns<TileSoftmax::unchecked>(i, count, kCheckedSlack);
+        repeats = repeats || exceeds<T>(softmax.row_sum, softmax);
+      }
+      finish();
+    }
+    return repeats;
+  }
+
   /// Computes all key tiles of a work tile. Deadlock hazard: a pending P V holds the stage of its
   /// V, for which the producer may be waiting before it loads the tiles to be skipped; so finish()
   /// comes before tiles are skipped. With kWatchesRowMax: a row max that moves from the second tile
@@ -370,6 +421,7 @@ struct ForwardConsumer {
   /// tiles take their maxima, as repairs would cost more. Only the work tile itself decides, so
   /// that the bits do not depend on which CTA takes it. Returns whether it is to be repeated.
   __device__ __forceinline__ bool attend(const WorkTile& work) {
+    if constexpr (Shape::kInTurn) return attend_in_turn(work);
     if constexpr (Shape::kUnchecked) return attend_unchecked(work);
     constexpr bool kWatches = Shape::kWatchesRowMax;
     constexpr int kSteps = Shape::kStepsPerTile;
@@ -439,6 +491,8 @@ struct ForwardConsumer {
     }
     release_stored();
     stored = item.index;
+    // It is marked empty right away: all warps have read the work tile by then.
+    if constexpr (Shape::kInTurn) ptx::named_barrier_sync(warpgroup_barrier<Shape>(group), 128);
   }
 
   /// Has the work tile computed again, in the second round.
@@ -462,6 +516,9 @@ struct ForwardConsumer {
       item.advance();
     }
     for (;; item.advance()) {
+      // The only stage of Q: that of the next work tile waits for it. At the end of the loop ptxas
+      // serializes wgmma of kInTurn, and here that of others (C7511).
+      if constexpr (Shape::kInTurn) release_stored();
       ptx::mbarrier_wait(&shared.q_full[item.index], item.phase);
       const WorkTile work = shared.work[item.index];
       if (work.row_begin < 0) break;
@@ -492,8 +549,7 @@ struct ForwardConsumer {
       }
       if (Shape::kUnchecked && repeats) mark_repeat();
       stored = item.index;
-      // The only stage: Q of the next work tile waits for it.
-      if constexpr (Shape::kQueryStages == 1) release_stored();
+      if constexpr (Shape::kQueryStages == 1 && !Shape::kInTurn) release_stored();
     }
     // Shared memory must outlive the TMA stores that read it.
     if (thread() == 0) ptx::bulk_wait_group_read();

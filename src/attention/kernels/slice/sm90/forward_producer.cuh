@@ -258,7 +258,7 @@ struct ForwardProducer {
     if (pattern < 0) return;
     const RowIntervals* from = args.params.lists.patterns +
                                static_cast<std::int64_t>(pattern) * (kGroupRows >> args.pack_shift);
-    ptx::bulk_load(shared.intervals[pipe.index][group], from, pattern_bytes(),
+    ptx::bulk_load(shared.intervals[Shape::pattern_stage(pipe.index)][group], from, pattern_bytes(),
                    &shared.full[pipe.index]);
   }
 

@@ -45,7 +45,8 @@ struct WorkTile {
 /// of 8), which setmaxnreg redistributes: 56 + 2 · 224 = 3 · 168. With two streams it has five
 /// warpgroups, 640 threads of 96 registers: 32 + 4 · 112 = 5 · 96.
 template <typename Element, typename Dims, bool kAccumulate_, int kCluster_ = 1,
-          bool kCapped_ = false, bool kEarlier_ = false, bool kUnchecked_ = false>
+          bool kCapped_ = false, bool kEarlier_ = false, bool kUnchecked_ = false,
+          bool kInTurn_ = false>
 struct ForwardShape {
   using T = Element;
   static constexpr int kDim = Dims::kDim;            ///< of Q and K
@@ -61,6 +62,10 @@ struct ForwardShape {
   /// lets row maxima move from then on, so that this is once at most. It pays where a query tile
   /// has many full tiles, and takes a kernel's end longer.
   static constexpr bool kUnchecked = kUnchecked_;
+  /// For lists in which each row group has partial tiles that it alone sees, in turn
+  /// (DeviceTileLists::in_turn). A row group lets those of the other one pass while its P V is
+  /// pending, which takes more key tiles in flight, and so the room of a stage of Q.
+  static constexpr bool kInTurn = kInTurn_;
   /// CTAs per cluster, 1 or 2. Two compute a query tile each with the same key tiles: the same one
   /// for neighbouring head blocks of a KV head, or a pair of a head block's. Each loads one
   /// sub-tile of every key tile and multicasts it, which halves L2 reads.
@@ -71,7 +76,7 @@ struct ForwardShape {
   static constexpr int kStreams = kDim == 64 ? 2 : 1;
   static_assert(kStreams * kCluster <= 2);
   /// Whether lists may have joints: for masks with block lists, by CTAs on their own.
-  static constexpr bool kJoins = kUnchecked && kCluster == 1;
+  static constexpr bool kJoins = kUnchecked && kCluster == 1 && !kInTurn;
   static constexpr int kTileM = kRowGroups * kGroupRows;
   static constexpr int kThreads = 128 * (1 + kStreams * kRowGroups);
   static constexpr int kConsumerWarps = 8;  ///< of a stream
@@ -86,9 +91,10 @@ struct ForwardShape {
   /// shared memory, which above 128 has room for one work tile's. So it is with a softcap: with few
   /// registers left ptxas computes one polynomial after the other, each at its latency.
   static constexpr bool kQueriesInRegisters = kDim == 128 && !kCapped;
-  static constexpr int kQueryStages = kDim <= 128 ? 2 : 1;
+  static constexpr int kQueryStages = kDim <= 128 && !kInTurn ? 2 : 1;
   static_assert(!kUnchecked ||
                 (kQueriesInRegisters && !kAccumulate && !std::is_same_v<Element, __half>));
+  static_assert(!kInTurn || (kUnchecked && kCluster == 1 && !kEarlier));
   /// Keys that a step of the consumers computes. Where O takes 128 registers, or a thread has 112,
   /// there is room for the scores of one sub-tile: the two of a key tile are then two steps.
   static constexpr int kStepKeys = kValueDim > 128 || kStreams > 1 ? kSubTileKeys : kTileKeys;
@@ -96,11 +102,16 @@ struct ForwardShape {
   /// K and V tiles in flight, of a step's keys each: two steps, with two streams four, as steps are
   /// half as long. Five stages were no faster at 128 dimensions; at 256, where a step is short,
   /// they are by 2 to 5 %.
-  static constexpr int kStages = kStreams > 1 ? 8 : kValueDim > 128 ? 5 : 4;
+  static constexpr int kStages = kStreams > 1 ? 8 : kInTurn ? 6 : kValueDim > 128 ? 5 : 4;
   /// Whether K of a step is loaded before V of the step before: consumers issue S before the P V
   /// that runs beside it, and so wait for them in this order. With an odd number of stages the next
   /// K would take that of a V which is still in use.
   static constexpr bool kKeysAhead = kStages % 2 == 0;
+  /// Stages that have room for intervals: where shared memory is short, those of K alone.
+  static constexpr int kPatternStages = kInTurn ? kStages / 2 : kStages;
+  __device__ __forceinline__ static int pattern_stage(int stage) {
+    return kInTurn ? stage / 2 : stage;
+  }
   static constexpr int kColumns = kDim / 64;
   static constexpr int kValueColumns = kValueDim / 64;
   static constexpr int kRowColumnBytes = kTileM * 128;
@@ -129,9 +140,9 @@ struct ForwardShape {
     /// K, V, K, V, …: [kStepKeys, kDim] and [kStepKeys, kValueDim] (ForwardShape::stage), whatever
     /// the order in which they are loaded.
     alignas(1024) unsigned char kv[kStages * (kKeyBytes + kValueBytes) / 2];
-    /// Of the K tile in a stage, per row group: the pattern's intervals, one per token, and its
-    /// index, kFull or kNone. Not set in stages with a V tile.
-    alignas(128) RowIntervals intervals[kStages][kRowGroups][kGroupRows];
+    /// Of the K tile in a stage, per row group: the pattern's intervals (pattern_stage), one per
+    /// token, and its index, kFull or kNone. Not set in stages with a V tile.
+    alignas(128) RowIntervals intervals[kPatternStages][kRowGroups][kGroupRows];
     int pattern[kStages][kRowGroups];
     WorkTile work[kQueryStages];
     /// Guard q and work. Full: once, the producer. Empty: thread 0 of each consumer warpgroup, once

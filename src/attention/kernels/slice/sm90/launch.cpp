@@ -103,6 +103,10 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
       pairs_fit(shared_heads(params.heads_q, params.heads_k, params.lists.list_heads),
                 params.lists.pack, dims.head_dim);
   const bool stores = params.softcap.cap == 0 && !params.accumulate;
+  if (stores && params.lists.in_turn && params.earlier.o.data == nullptr &&
+      sm90::dispatch_in_turn(params, dtype, dims, stream)) {
+    return;
+  }
   if (stores && params.lists.unchecked &&
       sm90::dispatch_unchecked(params, dtype, dims, pairs, stream)) {
     return;

@@ -36,15 +36,17 @@ void check_pack(int pack, int group_size);
 /// of two CTAs, `merge` merges into float32 O and LSE, `capped` stores or merges without clusters,
 /// with a softcap; `earlier` stores the merge with an earlier result, in `pairs` or not;
 /// `unchecked` stores, with an earlier result or without, in `pairs` or not, for many full tiles
-/// (ForwardShape::kUnchecked); `192` and `256` any of the first four for wider heads, in `pairs`
-/// where that is possible. False if this build has none for the dtype and head dimensions. One
-/// source file each, so that they compile in parallel.
+/// (ForwardShape::kUnchecked); `in_turn` stores, for lists with in_turn; `192` and `256` any of the
+/// first four for wider heads, in `pairs` where that is possible. False if this build has none for
+/// the dtype and head dimensions. One source file each, so that they compile in parallel.
 bool dispatch_store(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
 bool dispatch_pairs(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
 bool dispatch_unchecked(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                         cudaStream_t stream);
+bool dispatch_in_turn(const ForwardParams& params, DType dtype, const DimPair& dims,
+                      cudaStream_t stream);
 bool dispatch_merge(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
 bool dispatch_capped(const ForwardParams& params, DType dtype, const DimPair& dims,
