@@ -8,6 +8,10 @@
 
 import importlib
 
+# Else torch._disable_dynamo imports it at its first call: a child that is forked meanwhile waits for ever for the
+# import's lock, and a process group made before outlives destroy_process_group: its threads may abort the exit.
+import torch._dynamo  # noqa: F401
+
 from ._attention import attention
 from ._library import version as _version
 from ._mask import Mask

@@ -6,20 +6,16 @@ import time
 
 import torch.distributed as dist
 
-# How long a rank waits for the others to make the same Partition.
-TIMEOUT_S = 120.0
 # After which a rank that waits looks which one is missing, and whether that one waits in another group.
 PATIENCE_S = 0.1
 
-_counts = {}  # by a group's members: how many partitions this process has come to, refused ones too
 
-
-def agree(group, description):
+def agree(group, description, timeout_s):
     """Raises ValueError that names a rank whose Partition is another one, by the store that all ranks share.
 
     A collective would hang where the ranks' groups differ. The rank that comes first posts what it makes, the others compare,
     and the last one to agree says so: as many operations of the store for each rank, however many there are. A rank that waits
-    for this one in another group will never come."""
+    for this one in another group will never come, nor does a rank wait longer than the timeout."""
     me, members, store, count = _begin(group)
     if len(members) == 1:
         return
@@ -27,7 +23,7 @@ def agree(group, description):
     if store.add(f"{attempt}/steps", 1) == 1:
         store.set(f"{attempt}/first", json.dumps({"rank": me, **description}))
     else:
-        _wait(store, attempt, "first", me, members, count)
+        _wait(store, attempt, "first", me, members, count, timeout_s)
         first = json.loads(store.get(f"{attempt}/first").decode())
         rank = first.pop("rank")
         if first["mask"] != description["mask"]:
@@ -38,7 +34,7 @@ def agree(group, description):
     if store.add(f"{attempt}/steps", 1) == 2 * len(members) and not store.check([f"{attempt}/verdict"]):
         store.set(f"{attempt}/verdict", "")
     else:
-        _wait(store, attempt, "verdict", me, members, count)
+        _wait(store, attempt, "verdict", me, members, count, timeout_s)
     if count > 2:  # everybody has read it: they have come to the one after it
         for name, rank in zip(("steps", "first", "verdict"), itertools.cycle(members)):
             if rank == me:
@@ -57,16 +53,17 @@ def _begin(group):
     me = dist.get_rank()
     members = sorted(dist.get_process_group_ranks(group if group is not None else dist.group.WORLD))
     store = dist.distributed_c10d._get_default_store()
-    count = _count(members) + 1
+    count = store.add(_counter(members, me), 1)
     while store.check([f"{_attempt(members, count)}/settled/{me}"]):
-        count += 1
-    _counts[tuple(members)] = count
+        count = store.add(_counter(members, me), 1)
     store.set(f"longca/latest/{me}", json.dumps([members, count]))
     return me, members, store, count
 
 
-def _count(members):
-    return _counts.get(tuple(members), 0)
+def _counter(members, rank):
+    """Where the store has how many of a group's partitions a rank has come to, refused ones too. The process has no count:
+    it may come to another store, or to this one as another rank."""
+    return f"longca/{'-'.join(map(str, members))}/count/{rank}"
 
 
 def _attempt(members, count):
@@ -81,7 +78,7 @@ def _refuse(store, attempt, sentence):
     raise ValueError(sentence)
 
 
-def _wait(store, attempt, name, me, members, count):
+def _wait(store, attempt, name, me, members, count, timeout_s):
     """Until the store has `name` of the attempt. Raises ValueError with the verdict if that is a refusal."""
     begin = time.monotonic()
     missing = 0  # the members before this one have come
@@ -98,10 +95,10 @@ def _wait(store, attempt, name, me, members, count):
                 missing += 1
             if missing < len(members):
                 _look_elsewhere(store, attempt, members[missing], me, members)
-        if waited > TIMEOUT_S:
+        if waited > timeout_s:
             late = f"rank {members[missing]}" if missing < len(members) else "a rank"
             _refuse(store, attempt,
-                    f"{late} did not make the Partition of rank {me} over the ranks {members} within {TIMEOUT_S:.0f} s")
+                    f"{late} did not make the Partition of rank {me} over the ranks {members} within {timeout_s:g} s")
         time.sleep(min(0.01, 5e-5 * 1.5**min(turn, 20)))
 
 
@@ -121,7 +118,7 @@ def _latest(store, rank):
 def _look_elsewhere(store, attempt, rank, me, members):
     """Raises ValueError if `rank`, which has not come, makes another group's partition and waits for this rank in it."""
     others, their_count = _latest(store, rank)
-    if others == members or me not in others or _count(others) >= their_count:
+    if others == members or me not in others or store.add(_counter(others, me), 0) >= their_count:
         return
     theirs = _attempt(others, their_count)
     if store.check([f"{theirs}/settled/{me}"]):

@@ -8,8 +8,12 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ._library import check, lib
-from ._mask import Core, Mask
+from ._mask import Core, Mask, short
 from ._plans import DEVICES, DTYPES, plans, use_device
+
+# Normal numbers of float32, as the library takes them.
+MIN_SCALE, MAX_SCALE = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
+_SCALES = f"above 0, in the range of float32 ({MIN_SCALE:.8g} to {MAX_SCALE:.8g}), or None for 1/√dim"
 
 # longca_forward_arguments and longca_backward_arguments
 _TENSOR, _LSE, _STREAM = "P5q", "P3q", "P"
@@ -46,7 +50,7 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
         _check_sink(sink, q)
         sink = sink.float()
     if q.dtype not in DTYPES:
-        raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
+        raise _no_kernel_for(q, "q")
     backward = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad or
                                             (sink is not None and sink.requires_grad))
     o, lse = _attention(q, k, v, sink, mask._handle, scale, softcap, deterministic, backward)
@@ -54,14 +58,24 @@ def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=F
 
 
 def _number(x, name, meant):
-    if isinstance(x, (int, float)):
-        return float(x)
+    """x as a float; an infinite one for a whole number beyond float64."""
     try:
         if not isinstance(x, (str, bytes)):
             return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
     except (TypeError, ValueError, RuntimeError):
         pass
-    raise ValueError(f"{name} = {x!r}: {meant}")
+    raise ValueError(f"{name} = {short(x)}: {meant}")
+
+
+def _flag(x, name):
+    try:
+        if isinstance(x, bool) or x in (0, 1):
+            return bool(x)
+    except (RuntimeError, ValueError):  # of an array that has not one number
+        pass
+    raise ValueError(f"{name} = {short(x)}: True or False")
 
 
 def _parameters(scale, softcap, deterministic):
@@ -69,12 +83,15 @@ def _parameters(scale, softcap, deterministic):
     if scale is None:
         scale = 0.0
     else:
-        given, scale = scale, _number(scale, "scale", "above 0 and finite, or None for 1/√dim")
-        if not 0 < scale < math.inf:  # which Dynamo takes of a number that changes, and math.isfinite it does not
-            raise ValueError(f"scale = {given}: above 0 and finite, or None for 1/√dim")
-    if not isinstance(deterministic, bool) and deterministic not in (0, 1):
-        raise ValueError(f"deterministic = {deterministic!r}: True or False")
-    return scale, _number(softcap, "softcap", "a number above 0, or 0.0 for none"), bool(deterministic)
+        scale = _number(scale, "scale", _SCALES)
+        if not MIN_SCALE <= scale <= MAX_SCALE:
+            raise ValueError(f"scale = {scale}: {_SCALES}")
+    softcap = _number(softcap, "softcap", "a number above 0, or 0.0 for none")
+    return scale, softcap, _flag(deterministic, "deterministic")
+
+
+def _no_kernel_for(x, name):
+    return NotImplementedError(f"{name} has dtype {x.dtype}: longca has kernels for float32, bfloat16 and float16")
 
 
 def _check_tensor(x, name):
@@ -95,6 +112,9 @@ def _autocast(q, k, v):
         raise NotImplementedError(f"q is on {q.device}: longca has kernels for CPUs and CUDA devices")
     if not torch.is_autocast_enabled(device_type):
         return q, k, v
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if not x.is_floating_point():
+            raise _no_kernel_for(x, name)
     dtype = torch.get_autocast_dtype(device_type)
     return q.to(dtype), k.to(dtype), v.to(dtype)
 
@@ -302,6 +322,7 @@ class _Differentiable(torch.autograd.Function):
         with torch._C._AutoDispatchBelowAutograd():
             o, lse = _attention.redispatch(keys, q, k, v, sink, mask, scale, softcap, deterministic, True)
         ctx.save_for_backward(q, k, v, o, lse, sink, mask)
+        ctx.mask = mask  # hooks may save a copy, which does not keep the mask
         ctx.parameters = scale, softcap, deterministic
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(lse)

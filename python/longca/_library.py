@@ -4,6 +4,7 @@ import ctypes
 import operator
 import os
 import pathlib
+import weakref
 
 ABI_VERSION = 1
 INT32_MAX = 2**31 - 1
@@ -17,7 +18,7 @@ def _path():
     path = pathlib.Path(named) if named else pathlib.Path(__file__).parent / "lib" / "liblongca.so"
     if not path.exists():
         raise ImportError(f"{path} is missing: install the package longca with pip, or name the library in LONGCA_LIBRARY")
-    return str(path)
+    return str(path.absolute())  # dlopen looks for a bare name elsewhere
 
 
 def _load():
@@ -42,7 +43,6 @@ def _load():
         "longca_mask_dense": (ctypes.c_int, [pointer, int32, pointer]),
         "longca_mask_release": (None, [pointer]),
         "longca_plan_create": (ctypes.c_int, [pointer, pointer, pointer]),
-        "longca_plan_kernel": (ctypes.c_char_p, [pointer]),
         "longca_plan_workspace_bytes": (int64, [pointer]),
         "longca_plan_release": (None, [pointer]),
         "longca_partition_create": (ctypes.c_int, [pointer, pointer, pointer]),
@@ -79,6 +79,11 @@ def made(function, *arguments):
     handle = ctypes.c_void_p()
     check(function(*arguments, ctypes.byref(handle)))
     return handle.value
+
+
+def released_with(owner, release, handle):
+    """Releases a handle with its owner. Not at exit: another thread may still use it, in a forked child for ever."""
+    weakref.finalize(owner, release, handle).atexit = False
 
 
 def whole(value, name, least, most):

@@ -12,7 +12,7 @@ import torch
 from torch._subclasses import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from ._library import Blocks, MaskOptions, Slice, check, head_counts, lib, made, text, whole
+from ._library import Blocks, MaskOptions, Slice, check, head_counts, lib, made, released_with, text, whole
 
 SLICE_TYPES = ("full", "causal", "inverse_causal", "bi_causal")
 MAX_TOKENS = 1 << 30
@@ -46,7 +46,7 @@ class Core:
         # Of the content: in a graph that another process loads, it stands for this mask or for none.
         self.id = int.from_bytes(hashlib.blake2b(written, digest_size=8).digest(), "little", signed=True)
         self._handles = weakref.WeakValueDictionary()
-        self._release = weakref.finalize(self, lib.longca_mask_release, pointer)
+        released_with(self, lib.longca_mask_release, pointer)
 
     @classmethod
     def of(cls, pointer):
@@ -100,10 +100,20 @@ class _Buffer(bytearray):
     """Memory of a tensor, with attributes."""
 
 
+def _refuse_unreadable(x, name):
+    """Raises ValueError for a tensor whose values cannot be read as those of a dense one."""
+    if isinstance(x, FakeTensor):
+        raise ValueError(f"{name} is a FakeTensor, which has no values")
+    if isinstance(x, torch.Tensor):
+        if x.layout is not torch.strided or x.is_nested:
+            raise ValueError(f"{name} is {'nested' if x.is_nested else x.layout}: a dense tensor is meant")
+        if x.is_meta:
+            raise ValueError(f"{name} is on meta, where tensors have no values")
+
+
 def _int64s(values, name):
     """A contiguous int64 tensor on the CPU, with values, whatever mode PyTorch is in."""
-    if isinstance(values, FakeTensor):
-        raise ValueError(f"{name} is a FakeTensor, which has no values")
+    _refuse_unreadable(values, name)
     with _disable_current_modes():
         return _real_int64s(values, name)
 
@@ -136,7 +146,7 @@ def _is_nested(value, depth):
     return isinstance(value, (list, tuple)) and all(_is_nested(inner, depth - 1) for inner in value)
 
 
-def _short(value):
+def short(value):
     shown = repr(value)
     return shown if len(shown) <= 60 and "\n" not in shown else f"a {type(value).__name__}"
 
@@ -229,11 +239,11 @@ class Mask:
 
         `type` is "full", "causal" (aligned to the bottom right corner), "inverse_causal" (to the top left one) or
         "bi_causal" (both). `tokens` is the number of queries and, without `tokens_k`, of keys; by default where
-        the last slice ends.
+        the last slice ends, with `tokens_k` where its queries do.
         """
         slices = list(slices) if _is_nested(slices, 0) else slices
         if not _is_nested(slices, 1):
-            raise TypeError(f"slices is {_short(slices)}: a list of (q_begin, q_end, k_begin, k_end, type) is meant")
+            raise TypeError(f"slices is {short(slices)}: a list of (q_begin, q_end, k_begin, k_end, type) is meant")
         slices = [tuple(s) for s in slices]
         for s in slices:
             if len(s) != 5:
@@ -242,7 +252,7 @@ class Mask:
                 raise ValueError(f"slice {s} has type {s[4]!r}: {', '.join(SLICE_TYPES)}")
         array = (Slice * len(slices))(*(Slice(*_bounds_of(s), SLICE_TYPES.index(s[4]), 0) for s in slices))
         if tokens is None:
-            tokens = max((max(s.q_end, s.k_end) for s in array), default=0)
+            tokens = max((s.q_end if tokens_k is not None else max(s.q_end, s.k_end) for s in array), default=0)
         tokens = whole(tokens, "tokens", 1, MAX_TOKENS)
         tokens_k = tokens if tokens_k is None else whole(tokens_k, "tokens_k", 1, MAX_TOKENS)
         pointer = made(lib.longca_mask_from_slices, tokens, tokens_k, array, len(slices))
@@ -250,17 +260,20 @@ class Mask:
 
     @classmethod
     @torch._disable_dynamo
+    @_disable_current_modes()
     def from_blocks(cls, kept, block=128, tokens=None, q_bounds=None, k_bounds=None, causal=False):
         """Block-sparse: which blocks of keys each block of queries sees.
 
         `kept` is a tensor of bool [heads, query blocks, key blocks] (copied to the host) or, per head and query
         block, a list of key blocks. heads is 1, the number of KV heads or that of query heads. Blocks have
         `block` tokens, the last one what remains of `tokens` (by default it is whole), or the bounds that are
-        given, from 0 to the number of tokens. `causal` also excludes keys behind the query.
+        given, from 0 to the number of queries or keys; beside bounds of one, `tokens` is the number of the other.
+        `causal` also excludes keys behind the query.
         """
         block = whole(block, "block", 1, MAX_TOKENS)
         tokens = None if tokens is None else whole(tokens, "tokens", 1, MAX_TOKENS)
         columns = None  # of lists: as many as they or their bounds have
+        _refuse_unreadable(kept, "kept")
         if isinstance(kept, torch.Tensor):
             if kept.dtype != torch.bool or kept.dim() != 3:
                 raise ValueError(f"kept is {kept.dtype} of {kept.dim()} dimensions: bool [heads, query blocks, key blocks]")
@@ -268,8 +281,9 @@ class Mask:
             kept = [[row.nonzero().flatten().tolist() for row in head] for head in kept.cpu()]
         else:
             if not _is_nested(kept, 2):
-                raise TypeError(f"kept is {_short(kept)}: a torch.Tensor of bool [heads, query blocks, key blocks] is "
+                raise TypeError(f"kept is {short(kept)}: a torch.Tensor of bool [heads, query blocks, key blocks] is "
                                 "meant, or per head and query block a list of key blocks")
+            kept = [[list(row) for row in head] for head in kept]  # a row may be an iterator
             rows = len(kept[0]) if len(kept) > 0 else 0
         for head in kept:
             if len(head) != rows:
@@ -295,7 +309,11 @@ class Mask:
 
         if columns is None and k_bounds is None and tokens is None:
             columns = 1 + max(indices.tolist(), default=-1)
+        both = q_bounds is not None and k_bounds is not None
         q_bounds, k_bounds = bounds(q_bounds, rows, "query"), bounds(k_bounds, columns, "key")
+        ends = q_bounds[-1].item(), k_bounds[-1].item()
+        if both and tokens is not None and tokens not in ends:
+            raise ValueError(f"tokens = {tokens}, but q_bounds ends with {ends[0]} and k_bounds with {ends[1]}")
         counts = torch.tensor([0] + [len(row) for head in kept for row in head], dtype=torch.int64, device="cpu")
         offsets = counts.cumsum(0)
         blocks = Blocks(ctypes.sizeof(Blocks), q_bounds.data_ptr(), q_bounds.numel(), k_bounds.data_ptr(),
@@ -334,6 +352,7 @@ class Mask:
         lengths = self.lengths or [self.tokens_q]
         return torch.cat([torch.arange(length, device="cpu") for length in lengths])
 
+    @_disable_current_modes()
     def dense(self, head=0):
         """The mask of a head as a tensor of bool [tokens_q, tokens_k]; at most 2^28 cells."""
         head = whole(head, "head", 0, self.heads - 1)

@@ -29,9 +29,13 @@ class _Callbacks:
             try:
                 return call()
             except Exception:
-                if self._failure is not None:
-                    raise self._failure from None
-                raise
+                if self._failure is None:
+                    raise
+                failure, self._failure = self._failure, None  # kept, its traceback would keep the callers' frames
+                try:
+                    raise failure from None
+                finally:
+                    del failure
 
     @classmethod
     def _after_fork(cls):

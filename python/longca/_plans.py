@@ -4,11 +4,10 @@ import ctypes
 import os
 import threading
 import time
-import weakref
 
 import torch
 
-from ._library import Problem, check, lib, made
+from ._library import Problem, lib, made, released_with
 
 DTYPES = {torch.float32: 0, torch.bfloat16: 1, torch.float16: 2}
 DEVICES = {"cpu": 0, "cuda": 1}
@@ -32,8 +31,7 @@ class Plan:
         begin = time.perf_counter()
         self.pointer = made(lib.longca_plan_create, ctypes.byref(problem), core.pointer)
         self.made_in_ms = (time.perf_counter() - begin) * 1e3
-        release = weakref.finalize(self, lib.longca_plan_release, self.pointer)
-        release.atexit = False  # another thread may still use it, in a forked child for ever
+        released_with(self, lib.longca_plan_release, self.pointer)
         self.core = core  # keeps the mask, so that an equal one finds its plans
         self.backward = backward
 
@@ -147,4 +145,4 @@ def use_device(index):
         raise ValueError(f"q is on cuda:{index}, and this process uses cuda:{chosen} (LONGCA_DEVICE): one GPU per process")
 
 
-__all__ = ["DTYPES", "Plan", "check", "plan_stats", "plans", "use_device"]
+__all__ = ["DTYPES", "Plan", "plan_stats", "plans", "use_device"]

@@ -12,21 +12,23 @@ with; on GPUs, one a rank, by copies between the GPUs of one host or by NCCL, wh
 import ctypes
 import hashlib
 import os
-import weakref
 
 import torch
 import torch.distributed as dist
 
-from ._agreement import TIMEOUT_S, agree, tell_failure
-from ._attention import (_BACKWARD, _FORWARD, _autocast, _check_sink, _check_tensor, _dense, _parameters, _stream,
-                         _tensor)
-from ._library import INT32_MAX, PartitionOptions, Problem, check, head_counts, lib, made, text, whole
+from ._agreement import agree, tell_failure
+from ._attention import (_BACKWARD, _FORWARD, _autocast, _check_sink, _check_tensor, _dense, _no_kernel_for,
+                         _parameters, _stream, _tensor)
+from ._library import (INT32_MAX, PartitionOptions, Problem, check, head_counts, lib, made, released_with, text,
+                       whole)
 from ._mask import Mask
 from ._messages import Gpus, TensorMessages
 from ._plans import DEVICES, DTYPES, use_device
 
 SCHEMES = ("ulysses", "ring_p2p", "ring_allgather", "usp", "loongtrain", "magi")
 TRANSPORTS = ("peer", "nccl")
+# How long a rank waits for the others to make the same Partition; read whenever one is made.
+TIMEOUT_S = 120.0
 
 # A stream that waits for another rank must not hold up others of this process; read when CUDA starts.
 if not torch.cuda.is_initialized():
@@ -40,7 +42,8 @@ class Partition:
     """Which of a mask's tokens each rank of a group owns, and the plans of its attention.
 
     Every rank of the group makes it, in the same order and of the same arguments: a rank that makes another one, or that
-    cannot make its own, is named in a ValueError on the others. It counts as made: all go on to the next one.
+    cannot make its own, is named in a ValueError on the others, and so is one that does not come within
+    longca.parallel.TIMEOUT_S (120.0, in seconds; may be set). It counts as made: all go on to the next one.
 
     mask            a square longca.Mask
     group           a torch.distributed group; None: the default one
@@ -70,7 +73,7 @@ class Partition:
         except Exception as error:
             tell_failure(group, error)
             raise
-        agree(group, description)
+        agree(group, description, TIMEOUT_S)
         self.mask, self.group, self.scheme = mask, group, scheme
         self.transport = self._asked_transport = transport
         self._ids = {}  # by rank and device
@@ -88,7 +91,7 @@ class Partition:
             raise ValueError(f"transport = {transport!r}: one of {', '.join(TRANSPORTS)}, or None")
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        if device not in DEVICES:
+        if not isinstance(device, str) or device not in DEVICES:
             raise ValueError(f"device = {device!r}: one of {', '.join(DEVICES)}, or None")
         heads, dim = head_counts(heads), whole(dim, "dim", 1, INT32_MAX)
         factor, ranks_per_node = whole(factor, "factor", 0, INT32_MAX), whole(ranks_per_node, "ranks_per_node", 1, INT32_MAX)
@@ -96,7 +99,7 @@ class Partition:
                                    None if shard is None else text(shard, "shard"), factor, ranks_per_node, *heads, dim,
                                    DEVICES[device], 0)
         self._pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
-        weakref.finalize(self, lib.longca_partition_release, self._pointer)
+        released_with(self, lib.longca_partition_release, self._pointer)
         return {
             "scheme": scheme, "shard": shard, "heads": list(heads), "dim": dim, "factor": factor,
             "ranks_per_node": ranks_per_node, "device": device, "transport": transport,
@@ -177,7 +180,7 @@ def attention(q, k, v, partition, scale=None, sink=None, softcap=0.0, determinis
     q, k, v = _autocast(q, k, v)
     _check(q, k, v, partition)
     if q.dtype not in DTYPES:
-        raise NotImplementedError(f"q has dtype {q.dtype}: longca has kernels for float32, bfloat16 and float16")
+        raise _no_kernel_for(q, "q")
     if sink is not None:
         _check_sink(sink, q)
         sink = sink.float()
@@ -285,7 +288,7 @@ class _RankPlan:
             self._messages = TensorMessages(partition.group)
             create, by = lib.longca_rank_plan_create, ctypes.byref(self._messages.functions)
         self._pointer = self._messages.run(lambda: made(create, partition._pointer, ctypes.byref(problem), by))
-        weakref.finalize(self, lib.longca_rank_plan_release, self._pointer)
+        released_with(self, lib.longca_rank_plan_release, self._pointer)
         self.state_bytes = lib.longca_rank_plan_state_bytes(self._pointer)
 
     def forward(self, tensors, sink, state):

@@ -183,6 +183,9 @@ def test_scale():
     mask = make_mask("causal")
     inputs = make_inputs()
     assert_close(run(inputs, mask, scale=0.7), expected(inputs, mask, scale=0.7))
+    limits = torch.finfo(torch.float32)
+    for scale in (limits.tiny, limits.max):
+        longca.attention(*inputs[:3], mask, scale=scale)
 
 
 def test_strided_tensors_are_read_where_they_lie():
@@ -376,7 +379,14 @@ def test_a_tensor_whose_rows_share_memory_is_copied_each_time(shared):
     (ValueError, "scale = 'x': above 0", {"scale": "x"}),
     (ValueError, "scale = tensor([0.5000, 0.5000]): above 0", {"scale": torch.tensor([0.5, 0.5])}),
     (ValueError, "softcap = None: a number above 0", {"softcap": None}),
+    (ValueError, "scale = inf: above 0, in the range of float32 (1.1754944e-38 to 3.4028235e+38), or None for 1/√dim",
+     {"scale": 10**400}),
+    (ValueError, "scale = 1e-40: above 0, in the range of float32", {"scale": 1e-40}),
+    (ValueError, "scale = 1e+39: above 0, in the range of float32", {"scale": 1e39}),
+    (ValueError, "softcap = -inf", {"softcap": -(10**400)}),
     (ValueError, "deterministic = 'x': True or False", {"deterministic": "x"}),
+    (ValueError, "deterministic = array([1, 0]): True or False", {"deterministic": torch.tensor([1, 0]).numpy()}),
+    (ValueError, "deterministic = tensor([1, 0]): True or False", {"deterministic": torch.tensor([1, 0])}),
     (NotImplementedError, "q is on meta: longca has kernels for CPUs", {"q": torch.zeros(8, 2, 16, device="meta")}),
 ])
 def test_what_is_of_another_type_is_named(error, sentence, changed):

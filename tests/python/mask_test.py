@@ -52,6 +52,13 @@ def test_from_slices():
     assert again == mask and hash(again) == hash(mask)
 
 
+def test_from_slices_ends_where_the_last_slice_does():
+    wide = [(0, 4, 0, 10, "full")]
+    for options, shape in (({}, (10, 10)), ({"tokens_k": 12}, (4, 12)), ({"tokens": 5, "tokens_k": 12}, (5, 12))):
+        mask = longca.Mask.from_slices(wide, **options)
+        assert (mask.tokens_q, mask.tokens_k) == shape
+
+
 @pytest.mark.parametrize("causal", [True, False])
 def test_from_blocks(causal):
     kept = torch.rand(3, 4, 5, generator=torch.Generator().manual_seed(1)) < 0.5
@@ -62,7 +69,8 @@ def test_from_blocks(causal):
         cells = cells.repeat_interleave(torch.tensor(bounds["k_bounds"]).diff(), 1)
         assert torch.equal(mask.dense(head), cells.tril() if causal else cells)
     lists = [[row.nonzero().flatten().tolist() for row in head] for head in kept]
-    assert longca.Mask.from_blocks(lists, causal=causal, **bounds) == mask
+    assert longca.Mask.from_blocks(lists, causal=causal, tokens=16, **bounds) == mask
+    assert longca.Mask.from_blocks([[iter(row) for row in head] for head in lists], causal=causal, **bounds) == mask
 
 
 def test_from_blocks_of_one_size():
@@ -154,6 +162,12 @@ LIMIT = 1 << 30
     (TypeError, "kept is [[0, 1]]", lambda m: m.from_blocks([[0, 1]])),
     (TypeError, "slices is [None]: a list of (q_begin", lambda m: m.from_slices([None])),
     (ValueError, "q_bounds has 0 numbers", lambda m: m.from_blocks([[[0]]], q_bounds=[], k_bounds=[0, 4])),
+    (ValueError, "tokens = 9, but q_bounds ends with 8 and k_bounds with 4",
+     lambda m: m.from_blocks([[[0]]], 8, 9, [0, 8], [0, 4])),
+    (ValueError, "cu_seqlens is on meta", lambda m: m.from_cu_seqlens(torch.tensor([0, 8], device="meta"))),
+    (ValueError, "cu_seqlens is torch.sparse_coo: a dense", lambda m: m.from_cu_seqlens(torch.tensor([0, 8]).to_sparse())),
+    (ValueError, "kept is on meta", lambda m: m.from_blocks(torch.ones(1, 2, 2, device="meta").bool())),
+    (ValueError, "kept is torch.sparse_coo: a dense", lambda m: m.from_blocks(torch.ones(1, 2, 2).bool().to_sparse())),
     (ValueError, f"head = {2**32}: at least 0, at most 0", lambda m: m("full", 8).dense(2**32)),
     (ValueError, f"{2**40} cells: the limit is {2**28}", lambda m: m("causal", 1 << 20).dense()),
 ])
@@ -175,6 +189,8 @@ def test_blocks_of_keys_have_as_many_bounds_as_columns():
     with pytest.raises(ValueError, match="kept has 2 key blocks, their bounds 3"):
         longca.Mask.from_blocks(kept, q_bounds=[0, 4, 8], k_bounds=[0, 4, 8, 12])
     # Lists name the blocks that are seen; more of them may follow.
+    mask = longca.Mask.from_blocks([[[0, 1]]], 6, 12, q_bounds=[0, 4])
+    assert (mask.tokens_q, mask.tokens_k) == (4, 12)
     mask = longca.Mask.from_blocks([[[0, 1], [0, 1]]], q_bounds=[0, 4, 8], k_bounds=[0, 4, 8, 12])
     assert (mask.tokens_k, mask.area) == (12, 64)
 

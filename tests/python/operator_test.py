@@ -1,5 +1,6 @@
 """longca.attention as an operator of PyTorch: compiled, traced, checkpointed, under autocast."""
 
+import io
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.checkpoint import checkpoint
 
 import longca
+from longca._plans import MAX_PLANS
 
 
 @pytest.mark.parametrize("batch", [None, 2])
@@ -73,6 +75,26 @@ def test_activation_checkpointing(reentrant):
     assert all(torch.equal(a, b.grad) for a, b in zip(plain, (q, k, v)))
 
 
+def test_saved_tensors_may_be_copies():
+    """As of hooks that move them to a disk, with a mask of its own for each micro-batch."""
+    def pack(x):
+        file = io.BytesIO()
+        torch.save(x, file)
+        return file
+
+    def unpack(file):
+        file.seek(0)
+        return torch.load(file)
+
+    inputs = make_inputs()
+    wanted = torch.autograd.grad(longca.attention(*inputs[:3], make_mask("causal")), inputs[:3], inputs.dout)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        o = longca.attention(*inputs[:3], make_mask("causal"))
+    for first in range(1, MAX_PLANS + 6):  # plans keep their masks too
+        longca.attention(*make_inputs(128)[:3], longca.Mask.from_cu_seqlens([0, first, 128]))
+    assert all(torch.equal(a, b) for a, b in zip(torch.autograd.grad(o, inputs[:3], inputs.dout), wanted))
+
+
 @pytest.mark.parametrize("dim_v", [24, 16])
 def test_compiled_for_any_dimensions(dim_v):
     torch._dynamo.reset()
@@ -96,6 +118,9 @@ def test_autocast(dim_v):
     assert all(g.dtype == torch.float32 for g in gradients)
     with torch.autocast("cpu", torch.bfloat16):  # q and k after RoPE in float32, v as its projection gives it
         assert torch.equal(longca.attention(q, k, v.bfloat16(), mask), o)
+        for dtype in (torch.int32, torch.bool, torch.complex64):
+            with pytest.raises(NotImplementedError, match=f"k has dtype {dtype}: longca has kernels for float32"):
+                longca.attention(q, k.detach().to(dtype), v, mask)
 
 
 def test_no_gradient_where_none_is_asked_for():
@@ -214,11 +239,18 @@ def test_a_scale_that_changes_breaks_no_graph():
 
 
 def test_masks_are_made_in_any_mode():
+    kept = torch.ones(1, 2, 2, dtype=torch.bool).tril()
     with torch._subclasses.FakeTensorMode():
         mask = longca.Mask("causal_document", 12, lengths=[5, 7])
         with pytest.raises(ValueError, match="cu_seqlens is a FakeTensor"):
             longca.Mask.from_cu_seqlens(torch.tensor([0, 5, 12]))
+        dense = mask.dense()
+        blocks = longca.Mask.from_blocks([[[0], [0, 1]]], block=6), longca.Mask.from_blocks(kept, block=6)
+        with pytest.raises(ValueError, match="kept is a FakeTensor"):
+            longca.Mask.from_blocks(torch.ones(1, 2, 2, dtype=torch.bool), block=6)
     assert mask == longca.Mask("causal_document", 12, lengths=[5, 7])
+    assert torch.equal(dense, mask.dense())
+    assert all(made == longca.Mask.from_blocks(kept, block=6) for made in blocks)
 
 
 def test_forward_mode_derivatives_are_refused():

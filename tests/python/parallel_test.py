@@ -1,13 +1,16 @@
 """longca.parallel on one and four ranks, against the whole attention."""
 
+import contextlib
 import copy
 import ctypes
+import gc
 import multiprocessing
 import os
 import pickle
 import tempfile
 import time
 import traceback
+import weakref
 
 import pytest
 import torch
@@ -16,7 +19,6 @@ from conftest import MASKS, TOKENS, expected, make_inputs, make_mask
 
 import longca
 import longca.parallel
-from longca import _agreement
 from longca._library import Message
 from longca._messages import Gpus, StoreMessages
 from longca.parallel import SCHEMES, Partition
@@ -292,20 +294,41 @@ def test_ranks_are_in_step_after_partitions_that_were_refused(ranks, differs, re
 
 def late():
     """One rank comes after the others have given up; then a Partition that all make."""
-    _agreement.TIMEOUT_S = 1.0
+    longca.parallel.TIMEOUT_S = 1.5
     mask = make_mask("causal")
     dist.barrier()
     time.sleep(3 if dist.get_rank() == 1 else 0)
     said, _ = refusal(lambda: Partition(mask, **SHAPE))
     dist.barrier()
-    _agreement.TIMEOUT_S = 60.0
+    longca.parallel.TIMEOUT_S = 60.0
     return said, Partition(mask, **SHAPE).tokens
 
 
 def test_a_rank_that_does_not_come_in_time_is_named_on_all_ranks():
     said, tokens = zip(*on_ranks(3, late))
     assert all("rank 1 did not make the Partition of rank" in sentence for sentence in said), said
+    assert all(sentence.endswith("within 1.5 s") for sentence in said), said
     assert sum(tokens) == TOKENS
+
+
+def in_another_order(store):
+    """Partitions of some ranks; then, by another store and with each process as another rank, of some and of all."""
+    longca.parallel.TIMEOUT_S = 5.0
+    mask, rank = make_mask("causal"), dist.get_rank()
+    first = dist.new_group([0, 1])
+    for _ in range(3 if rank < 2 else 0):
+        Partition(mask, first, **SHAPE)
+    dist.barrier()
+    dist.destroy_process_group()
+    rank = 2 - rank
+    dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=3)
+    first = dist.new_group([0, 1])
+    return [Partition(mask, group, **SHAPE).tokens for group in (first, None) if rank < 2 or group is None]
+
+
+def test_partitions_are_counted_anew_where_ranks_are_in_another_order(tmp_path):
+    some, everybody = zip(*((tokens[:-1], tokens[-1]) for tokens in on_ranks(3, in_another_order, tmp_path / "store")))
+    assert sum(map(sum, some)) == sum(everybody) == TOKENS
 
 
 def inference_first():
@@ -396,6 +419,7 @@ def bad_input():
         lambda: Partition(mask, shard="diagonal"),
         lambda: Partition(mask, shard=""),
         lambda: Partition(mask, device=""),
+        lambda: Partition(mask, device=["cpu"]),
         lambda: partition.shard(torch.zeros(TOKENS), 1),
     )]
     return said
@@ -407,7 +431,7 @@ def test_what_does_not_fit_is_named():
               f"q and k have head dimension 24, v has 16: {no_scheme}",
               f"q and k have head dimension 16, v has 24: {no_scheme}", "of one shape", "softcap = -1",
               "one logit per query head is [4]", "x has 204 tokens, the mask has 203", "owns", "'magi'", "ulysses",
-              "unknown shard", "unknown shard", "device = ''", "dim = 1: x has 1 dimensions")
+              "unknown shard", "unknown shard", "device = ''", "device = ['cpu']", "dim = 1: x has 1 dimensions")
     for said in on_ranks(4, bad_input):
         assert all(part in sentence for part, sentence in zip(wanted, said)), said
 
@@ -470,3 +494,32 @@ def interrupted():
 
 def test_interrupts_come_out_of_the_library():
     assert on_ranks(1, interrupted) == [["KeyboardInterrupt", "SystemExit", "ValueError"]]
+
+
+def caught_failure():
+    """Whether a local of who called is left once what a callback raised has been caught."""
+    messages = StoreMessages(None)
+
+    def begin(group, receives, sends):
+        raise RuntimeError("no messages")
+
+    def library():
+        message = ctypes.pointer(Message())
+        if messages.functions.start(None, 0, message, 0, message, 0) != 0:
+            raise RuntimeError("the caller's transport could not start messages")
+
+    def call():
+        local = torch.zeros(1)
+        seen.append(weakref.ref(local))
+        messages.run(library)
+
+    messages._begin = begin
+    seen = []
+    with contextlib.suppress(RuntimeError):
+        call()
+    gc.collect()
+    return seen[0]() is None
+
+
+def test_a_failure_that_was_caught_keeps_nothing():
+    assert on_ranks(1, caught_failure) == [True]
