@@ -17,6 +17,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "bench/counted.h"
 #include "bench/plugin_loader.h"
 #include "bench/record/environment.h"
 #include "bench/record/origin.h"
@@ -170,9 +171,8 @@ void refuse_other_origins(const fs::path& path, std::span<const Record> records,
   for (const auto& [origin, cells] : origins_of(records)) {
     const std::string differs = difference(origin, here);
     if (differs.empty()) continue;
-    throw_input_error(
-        "--resume would mix {} cells of {} with others, for {}: add --across to do so", cells,
-        path.string(), differs);
+    throw_input_error("--resume would mix {} of {} with others, for {}: add --across to do so",
+                      counted(cells, "cell"), path.string(), differs);
   }
 }
 
@@ -196,9 +196,9 @@ void leave_out_foreign_rounds(const fs::path& path, int rounds, const nlohmann::
   });
   if (left_out == 0) return;
   fmt::print(stderr,
-             "longca: {} cell{} of {} lack{} rounds and {} begun elsewhere: all {} rounds are "
-             "measured here\n",
-             left_out, left_out == 1 ? "" : "s", printable(path.string()), left_out == 1 ? "s" : "",
+             "longca: {} of {} lack{} rounds and {} begun elsewhere: all {} rounds are measured "
+             "here\n",
+             counted(left_out, "cell"), printable(path.string()), left_out == 1 ? "s" : "",
              left_out == 1 ? "was" : "were", rounds);
 }
 
@@ -381,8 +381,8 @@ std::vector<std::string> RunArguments::notices(const Suite& chosen, const CaseLi
   std::vector<std::string> lines;
   const bool says_defaults = suite.empty() && !quiet;
   if (says_defaults && !cells_from.empty()) {
-    lines.push_back(fmt::format("no suite given, runs the {} cells over GPUs of {}",
-                                list.cases.size(), cells_from));
+    lines.push_back(fmt::format("no suite given, runs the {} over GPUs of {}",
+                                counted(list.cases.size(), "cell"), cells_from));
   } else if (says_defaults && axes.empty()) {
     lines.push_back(fmt::format("no suite given, runs {}: {}", chosen.name, chosen.description));
   } else if (says_defaults) {
@@ -487,8 +487,8 @@ void show_dry_run(const RecordArguments& arguments, const Suite& suite, CaseList
                                            suite.limits, list.cases));
     const std::size_t all = list.cases.size();
     std::erase_if(list.cases, [&](const Case& c) { return !records.lacks(c, rounds - 1); });
-    fmt::print(stderr, "longca: {} has {} of the {} cells\n", printable(path.string()),
-               all - list.cases.size(), all);
+    fmt::print(stderr, "longca: {} has {} of the {}\n", printable(path.string()),
+               all - list.cases.size(), counted(all, "cell"));
     std::set<std::string> problems;
     for (const Case& c : list.cases) problems.insert(c.problem_key());
     size = {std::ssize(list.cases), std::ssize(problems), size.skipped};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "bench/counted.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/cases.h"
 #include "core/output_file.h"
@@ -54,9 +55,9 @@ class CheckListener : public RunListener {
       text += fmt::format(", {} {}", number, to_string(code));
     }
     if (complete) {
-      fmt::print("{} cells checked{}\n", all, text);
+      fmt::print("{} checked{}\n", counted(all, "cell"), text);
     } else {
-      fmt::print("interrupted: {} of {} cells checked{}\n", all, cells, text);
+      fmt::print("interrupted: {} of {} checked{}\n", all, counted(cells, "cell"), text);
     }
   }
 
@@ -103,7 +104,7 @@ void add_check(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("check", "Verifies kernels against float64, without timing");
   auto arguments = std::make_shared<CheckArguments>();
   arguments->add_options(*verb);
-  verb->add_option("--dump", arguments->dump, "save q k v do o lse dq dk dv.npy, mask.json")
+  verb->add_option("--dump", arguments->dump, "q k v do o lse dq dk dv (sink dsink).npy, mask.json")
       ->type_name("DIR");
   verb->footer(
       "Exit code 1 if any cell is wrong, crash or timeout.\n"

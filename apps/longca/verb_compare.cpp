@@ -90,7 +90,7 @@ Comparison compare_files(const CompareArguments& arguments, const CompareOptions
   RunFiles files;
   files.reads("BASE", arguments.base);
   files.reads("NEW", arguments.next);
-  files.writes("--html", arguments.html);
+  files.writes_view("--html", arguments.html);
   // Side by side: reading is nearly all the work.
   auto reading = std::async(std::launch::async, [&] { return read_side(arguments.next); });
   const std::vector<Record> base = read_side(arguments.base);
@@ -105,7 +105,7 @@ Comparison compare_programs(const CompareArguments& arguments, const CompareOpti
   check_rounds(arguments.rounds);
   RunFiles files;
   for (const std::string& plugin : arguments.plugins) files.reads("--plugin", plugin);
-  files.writes("--html", arguments.html);
+  files.writes_view("--html", arguments.html);
   files.writes("--out", std::filesystem::path(arguments.out) / "base.jsonl");
   files.writes("--out", std::filesystem::path(arguments.out) / "new.jsonl");
   if (!arguments.html.empty() && arguments.html != "-") {

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,13 +20,13 @@ namespace {
 /// The part that is the same whatever verbs there are. Words are cut at blanks only, as the program
 /// does, not at COMP_WORDBREAKS; what bash has cut off before the cursor is taken off the replies.
 constexpr std::string_view kFunctions = R"bash(
-_longca_axis_argument() {  # AXIS=VALUE,VALUE…
-  local axis=${1%%=*} list given='' value
-  if [[ $1 != *=* ]]; then
-    printf '%s= ' $(_longca_axes)
+_longca_axis_argument() {  # VERB, AXIS=VALUE,VALUE…
+  local axis=${2%%=*} list given='' value
+  if [[ $2 != *=* ]]; then
+    printf '%s= ' $(_longca_axes "$1")
     return
   fi
-  list=${1#*=}
+  list=${2#*=}
   [[ $list != *,* ]] || given=${list%,*},
   for value in $(_longca_axis_values "$axis"); do printf '%s=%s%s ' "$axis" "$given" "$value"; done
 }
@@ -43,7 +44,7 @@ _longca() {
     kind=$(_longca_argument "$verb" "$previous")
     [[ $kind || $word == -* ]] || kind=$(_longca_argument "$verb" '')
     case $kind in
-      axis) candidates=$(_longca_axis_argument "$word") ;;
+      axis) candidates=$(_longca_axis_argument "$verb" "$word") ;;
       file) COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null; return ;;
       any) return ;;
       '') candidates=$(_longca_options "$verb") ;;
@@ -64,6 +65,15 @@ std::string in_words(const std::vector<std::string>& names) {
 
 std::string axis_names(const Axis& axis) {
   return axis.names == nullptr ? "" : in_words(axis.names());
+}
+
+/// Whether the verb's `-a` takes the axis. `report` chooses records by any axis that they have; of
+/// the others, only those whose cells may be over ranks take the axes of ranks.
+bool takes_axis(const std::string& verb, const Axis& axis) {
+  constexpr std::array<std::string_view, 3> kOverRanks = {"cp", "simulate", "advise"};
+  if (verb == "report") return true;
+  if (axis.set_by_verb) return false;
+  return !axis.over_ranks || std::ranges::find(kOverRanks, verb) != kOverRanks.end();
 }
 
 /// What may follow as an option's or a positional's value: "axis" for AXIS=VALUES, "file", "any",
@@ -106,6 +116,26 @@ std::string argument_cases(const CLI::App& verb) {
   return cases;
 }
 
+/// A shell pattern with the axes of the verb's `-a`; empty for a verb without it.
+std::string axes_case(const CLI::App& verb) {
+  if (verb.get_option_no_throw("-a") == nullptr) return "";
+  std::vector<std::string> names;
+  for (const Axis* axis : named_axes()) {
+    if (takes_axis(verb.get_name(), *axis)) names.push_back(axis->name);
+  }
+  return fmt::format("    {}) echo '{}' ;;\n", verb.get_name(), in_words(names));
+}
+
+/// Shell patterns of the axes that have names.
+std::string axis_value_cases() {
+  std::string cases;
+  for (const Axis* axis : named_axes()) {
+    const std::string names = axis_names(*axis);
+    if (!names.empty()) cases += fmt::format("    {}) echo 'all {}' ;;\n", axis->name, names);
+  }
+  return cases;
+}
+
 std::string option_words(const CLI::App& verb) {
   std::vector<std::string> names;
   for (const CLI::Option* option : verb.get_options()) {
@@ -121,28 +151,23 @@ std::string bash_completion(const CLI::App& app) {
   std::vector<std::string> verbs;
   std::string options;
   std::string arguments;
+  std::string axes;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (verb->get_group().empty()) continue;  // hidden
     verbs.push_back(verb->get_name());
     options += fmt::format("    {}) echo '{}' ;;\n", verb->get_name(), option_words(*verb));
     arguments += argument_cases(*verb);
-  }
-  std::vector<std::string> axes;
-  std::string values;
-  for (const Axis& axis : axis_table()) {
-    axes.push_back(axis.name);
-    if (axis.names == nullptr) continue;
-    values += fmt::format("    {}) echo 'all {}' ;;\n", axis.name, axis_names(axis));
+    axes += axes_case(*verb);
   }
   return fmt::format(
       "# Completion of longca in bash: source <(longca completion bash)\n"
       "_longca_verbs() {{ echo '{}'; }}\n"
-      "_longca_axes() {{ echo '{}'; }}\n"
+      "_longca_axes() {{  # VERB\n  case $1 in\n{}  esac\n}}\n"
       "_longca_axis_values() {{\n  case $1 in\n{}  esac\n}}\n"
       "_longca_options() {{\n  case $1 in\n{}  esac\n}}\n"
       "_longca_argument() {{  # VERB, OPTION or '' for what stands alone\n"
       "  case $1/$2 in\n{}  esac\n}}\n{}",
-      in_words(verbs), in_words(axes), values, options, arguments, kFunctions);
+      in_words(verbs), axes, axis_value_cases(), options, arguments, kFunctions);
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ void cp(const CpArguments& arguments) {
   }
   RunFiles files = arguments.files(suite);
   files.reads("--hostfile", arguments.hostfile);
-  files.writes("--trace", arguments.trace);
-  files.writes("--plot", arguments.plot);
+  files.writes_view("--trace", arguments.trace);
+  files.writes_view("--plot", arguments.plot);
   if (runs && !arguments.trace.empty()) {
     expect_traceable(arguments.trace, list.cases);
     options.trace = arguments.trace;

@@ -140,15 +140,13 @@ std::string where(const Axis& axis) {
 /// one.
 ordered_json axes() {
   ordered_json rows = ordered_json::array();
-  const auto add = [&](const Axis& axis) {
-    ordered_json row{{"name", axis.name}, {"description", axis.help}, {"values", axis.values}};
-    if (axis.names != nullptr) row["names"] = axis.names();
-    row["default"] = axis.standard;
-    row["where"] = where(axis);
+  for (const Axis* axis : named_axes()) {
+    ordered_json row{{"name", axis->name}, {"description", axis->help}, {"values", axis->values}};
+    if (axis->names != nullptr) row["names"] = axis->names();
+    row["default"] = axis->standard;
+    row["where"] = where(*axis);
     rows.push_back(std::move(row));
-  };
-  for (const Axis& axis : axis_table()) add(axis);
-  add(find_axis(kTokensPerRank));
+  }
   return rows;
 }
 

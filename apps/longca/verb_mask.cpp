@@ -181,7 +181,7 @@ void refuse_overwriting(const OwnFiles& own, const std::string& plot) {
   RunFiles files;
   if (own.mask) files.reads("the mask", *own.mask);
   if (own.lengths) files.reads("--lengths", *own.lengths);
-  files.writes("--plot", plot);
+  files.writes_view("--plot", plot);
 }
 
 void print_mask(const MaskOptions& options) {

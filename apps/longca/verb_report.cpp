@@ -92,9 +92,9 @@ void refuse_mixing(const ReportOptions& options) {
 void refuse_overwriting(const ReportOptions& options) {
   RunFiles files;
   for (const std::string& file : options.files) files.reads("the report", file);
-  files.writes("--csv", options.csv);
-  files.writes("--md", options.markdown);
-  files.writes("--html", options.html);
+  files.writes_view("--csv", options.csv);
+  files.writes_view("--md", options.markdown);
+  files.writes_view("--html", options.html);
   files.writes_pictures("--plots", options.plots);
   if (!options.plots.empty())
     files.writes("--plots", std::filesystem::path(options.plots) / "index.html");

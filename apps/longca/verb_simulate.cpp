@@ -194,8 +194,8 @@ void simulate_suite(const SimulateArguments& arguments) {
   if (arguments.platform.ends_with(".toml")) files.reads("--platform", arguments.platform);
   for (const std::string& file : arguments.rates) files.reads("--rates", file);
   files.reads("--against", arguments.against);
-  files.writes("--trace", arguments.trace);
-  files.writes("--comparison", arguments.comparison);
+  files.writes_view("--trace", arguments.trace);
+  files.writes_view("--comparison", arguments.comparison);
   std::vector<Record> simulated;
   Explanation explanation;
   const std::set<std::string> in_passes = merged_in_passes(measured, cluster);

@@ -64,8 +64,14 @@ Case with_pass(Case c, Pass pass) {
   return canonical(std::move(c));
 }
 
-Expected around(double value, double half_width) {
-  return {value, value * (1 - half_width), value * (1 + half_width)};
+/// The interval of the cell's time, or that of another run of the kernel where it is wider.
+Expected time_of(const EvidenceCell& cell) {
+  const double ms = *cell.time_ms;
+  Expected time{ms, ms * (1 - CellModel::kRunToRun), ms * (1 + CellModel::kRunToRun)};
+  if (!cell.interval) return time;
+  time.low = std::min(time.low, cell.interval->low);
+  time.high = std::max(time.high, cell.interval->high);
+  return time;
 }
 
 Expected sum_of(const Expected& a, const Expected& b) {
@@ -118,10 +124,8 @@ std::string_view to_string(Basis basis) {
 }
 
 Choice measured_choice(const EvidenceCell& cell) {
-  Choice choice{.c = cell.c,
-                .time_ms = around(*cell.time_ms, std::max(cell.half_width, CellModel::kRunToRun)),
-                .basis = Basis::measured};
-  if (cell.peak_bytes) choice.peak_bytes = around(*cell.peak_bytes, 0);
+  Choice choice{.c = cell.c, .time_ms = time_of(cell), .basis = Basis::measured};
+  if (cell.peak_bytes) choice.peak_bytes = {*cell.peak_bytes, *cell.peak_bytes, *cell.peak_bytes};
   choice.files.insert(cell.file);
   return choice;
 }

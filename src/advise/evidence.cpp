@@ -113,10 +113,11 @@ std::optional<double> metric_in(const Record& record, const char* name) {
 }
 
 EvidenceCell cell_of(const Record& record, const std::string& file) {
-  EvidenceCell cell{record.c, record.status, std::nullopt, 0, std::nullopt, file, record.at};
+  EvidenceCell cell{record.c,     record.status, std::nullopt, std::nullopt,
+                    std::nullopt, file,          record.at};
   if (!record.status.ok()) return cell;
   if (const auto time = metric_in(record, "time_ms"); time && *time > 0) cell.time_ms = time;
-  cell.half_width = metric_in(record, "time_ci_pct").value_or(0) / 100;
+  if (cell.time_ms) cell.interval = interval_of_time(record);
   cell.peak_bytes = metric_in(record, "peak_bytes");
   return cell;
 }

@@ -10,6 +10,7 @@
 
 #include "advise/work.h"
 #include "bench/record/record.h"
+#include "report/data/time_interval.h"
 
 namespace longca::advise {
 
@@ -65,7 +66,7 @@ struct EvidenceCell {
   Case c;
   Status status;
   std::optional<double> time_ms;
-  double half_width = 0;  ///< of time_ms, as a share: its 95 % confidence interval
+  std::optional<TimeInterval> interval;  ///< of time_ms; absent where too few repetitions ran
   std::optional<double> peak_bytes;
   std::string file;
   std::string at;

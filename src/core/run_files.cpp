@@ -42,6 +42,17 @@ void RunFiles::writes(std::string_view what, const fs::path& path) {
   add(path, {std::string(what), path, true});
 }
 
+void RunFiles::writes_view(std::string_view what, const fs::path& path) {
+  writes(what, path);
+  const std::string name = path.filename().string();
+  struct stat info = {};
+  if ((name.ends_with(".jsonl") || name.ends_with(".jsonl.gz")) &&
+      ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+    throw_input_error("{} would overwrite the records in {}: give it another file", what,
+                      path.string());
+  }
+}
+
 void RunFiles::writes_pictures(std::string_view what, const fs::path& folder) {
   struct stat info = {};
   if (folder.empty() || ::stat(folder.c_str(), &info) != 0) return;

@@ -19,6 +19,9 @@ class RunFiles {
   /// for a file that is written and has another use.
   void reads(std::string_view what, const std::filesystem::path& path);
   void writes(std::string_view what, const std::filesystem::path& path);
+  /// Likewise of a file that is written anew as something else than records: nor may there be one
+  /// of records, by its name (.jsonl, .jsonl.gz).
+  void writes_view(std::string_view what, const std::filesystem::path& path);
   /// The same for pictures of any name in a folder: no input may be a .png, .svg or .pdf in it.
   void writes_pictures(std::string_view what, const std::filesystem::path& folder);
 

@@ -110,9 +110,10 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   visit.field("min_unchecked_tiles",
               "Full tiles per query tile from which sums are looked at once per query tile.",
               tiles.min_unchecked_tiles);
-  visit.field("min_in_turn_tiles",
-              "Key tiles per query tile from which more in flight pay, where row groups differ in them.",
-              tiles.min_in_turn_tiles);
+  visit.field(
+      "min_in_turn_tiles",
+      "Key tiles per query tile from which more in flight pay, where row groups differ in them.",
+      tiles.min_in_turn_tiles);
 
   auto& visits = platform.slice.backward;
   visit.section("slice.backward", "A CTA of slice's backward kernel, sm_90a, at 128 dimensions.",

@@ -42,9 +42,18 @@ class RatioScale {
 };
 
 const char* color_of(CellVerdict verdict) {
-  if (verdict == CellVerdict::slower) return "var(--bad)";
-  if (verdict == CellVerdict::faster) return "var(--good)";
-  return verdict == CellVerdict::unclear ? "var(--warn)" : "var(--soft)";
+  switch (verdict) {
+    case CellVerdict::broken:
+    case CellVerdict::slower:
+      return "var(--bad)";
+    case CellVerdict::fixed:
+    case CellVerdict::faster:
+      return "var(--good)";
+    case CellVerdict::unclear:
+      return "var(--warn)";
+    default:
+      return "var(--soft)";
+  }
 }
 
 std::string grid_line(const RatioScale& scale, double ratio) {

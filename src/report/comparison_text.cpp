@@ -66,6 +66,7 @@ std::string describe_clock(const CellComparison& cell) {
 }
 
 constexpr std::size_t kMaxAlikeReasons = 3;
+constexpr int kIndent = 11;  ///< of what stands below a cell: where its name begins
 
 /// "2 broken, 1 slower".
 std::string counts_text(const std::map<CellVerdict, std::size_t>& counts) {
@@ -87,7 +88,11 @@ bool is_certain(const CellComparison* cell) {
 class ComparisonPrinter {
  public:
   ComparisonPrinter(std::ostream& out, const Comparison& comparison, const TableOptions& options)
-      : out_(out), text_(out, options), comparison_(comparison), names_(comparison) {}
+      : out_(out),
+        text_(out, options),
+        width_(options.width),
+        comparison_(comparison),
+        names_(comparison) {}
 
   void print(const ComparedNames& names) {
     fmt::print(out_, "{} (base) and {} (new)\n", printable(names.base), printable(names.next));
@@ -161,14 +166,19 @@ class ComparisonPrinter {
     fmt::print(out_, "and {} more: {}; --json has all\n", shown.size() - lines, counts_text(left));
   }
 
+  /// What else is to be said stands in the cell's line or, where that would be too long, below it.
   void print_cell(const CellComparison& cell, int width) {
     const std::string verdict = fmt::format("{:9}", to_string(cell.verdict));
-    const std::string line =
-        fmt::format("  {:{}}  {:>9}  {:>9}  {:>8}  {:14}  {}", printable(names_.name(cell.c)),
-                    width, milliseconds(cell.base_ms), milliseconds(cell.next_ms),
-                    cell.time ? format_change(cell.time->ratio) : "-", interval(cell),
-                    printable(describe_changes(cell)));
+    std::string line =
+        fmt::format("  {:{}}  {:>9}  {:>9}  {:>8}  {:14}", printable(names_.name(cell.c)), width,
+                    milliseconds(cell.base_ms), milliseconds(cell.next_ms),
+                    cell.time ? format_change(cell.time->ratio) : "-", interval(cell));
+    const std::string changes = printable(describe_changes(cell));
+    const bool fits = columns_of(verdict + line) + kGap + columns_of(changes) <= width_;
+    if (fits) line += std::string(kGap, ' ') + changes;
     text_.line(Ink::plain, text_.paint(verdict_ink(cell.verdict), verdict) + line);
+    if (fits || changes.empty()) return;
+    out_ << with_hanging_indent(std::string(kIndent, ' ') + changes, width_, kIndent) << '\n';
   }
 
   void print_legend() {
@@ -194,6 +204,7 @@ class ComparisonPrinter {
 
   std::ostream& out_;
   TerminalText text_;
+  int width_;
   const Comparison& comparison_;
   CellNames names_;
 };
@@ -242,6 +253,7 @@ std::vector<const CellComparison*> cells_to_show(const Comparison& comparison) {
 }
 
 CellNames::CellNames(const Comparison& comparison) {
+  for (const CellComparison& cell : comparison.cells) short_names_.add(cell.c);
   for (const Axis& axis : axis_table()) {
     std::set<std::string> values;
     for (const CellComparison& cell : comparison.cells) {
@@ -254,7 +266,9 @@ CellNames::CellNames(const Comparison& comparison) {
   }
 }
 
-std::string CellNames::name(const Case& c) const {
+std::string CellNames::name(const Case& of_cell) const {
+  Case c = of_cell;
+  short_names_.shorten(c);
   std::string text;
   for (const std::string& axis : axes_) {
     if (const auto value = find_axis(axis).text(c)) text += (text.empty() ? "" : " ") + *value;

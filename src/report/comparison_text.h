@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/compare/compare_records.h"
+#include "report/short_names.h"
 #include "report/table.h"
 
 namespace longca {
@@ -41,7 +42,8 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison, const Compa
 void write_comparison_html(std::ostream& out, const Comparison& comparison,
                            const ComparedNames& names);
 
-/// The values of the axes that tell the comparison's cells apart: "flash causal 4096 forward".
+/// The values of the axes that tell the comparison's cells apart: "flash causal 4096 forward"; the
+/// user's own files by their short names.
 class CellNames {
  public:
   explicit CellNames(const Comparison& comparison);
@@ -49,6 +51,7 @@ class CellNames {
 
  private:
   std::vector<std::string> axes_;
+  ShortNames short_names_;
 };
 
 /// "+3.1 %".

@@ -9,6 +9,7 @@
 
 #include "bench/record/origin.h"
 #include "report/data/facets.h"
+#include "report/data/ranking.h"
 
 namespace longca {
 namespace {
@@ -21,24 +22,31 @@ bool is_block_sparse(const Record& record) {
   return record.c.density.has_value() && !record.c.scheme;
 }
 
+/// Whatever the inputs of both are.
 bool is_dense_of(const Record& dense, const Record& sparse) {
   const Case& a = dense.c;
   const Case& b = sparse.c;
   return !a.scheme && a.mask == dense_mask_of(b) && a.tokens == b.tokens &&
          a.heads_q == b.heads_q && a.heads_k == b.heads_k && a.head_dim == b.head_dim &&
          a.head_dim_v == b.head_dim_v && a.dtype == b.dtype && a.pass == b.pass &&
+         a.deterministic == b.deterministic && a.sink == b.sink && a.softcap == b.softcap &&
          a.device == b.device && a.mode == b.mode &&
          machine_of_case(dense) == machine_of_case(sparse);
 }
 
 const Record* fastest_dense(std::span<const Record> records, const Record& sparse) {
   const Record* best = nullptr;
+  const Record* best_of_normal = nullptr;
   for (const Record& record : records) {
     const auto time = metric_if_ok(&record, "time_ms");
     if (!time || !(*time > 0) || !is_dense_of(record, sparse)) continue;
-    if (best == nullptr || *time < *metric_of(best, "time_ms")) best = &record;
+    const auto keep_faster = [&](const Record*& kept) {
+      if (kept == nullptr || *time < *metric_of(kept, "time_ms")) kept = &record;
+    };
+    if (record.c.inputs == sparse.c.inputs) keep_faster(best);
+    if (!record.c.inputs) keep_faster(best_of_normal);
   }
-  return best;
+  return best != nullptr ? best : best_of_normal;
 }
 
 /// Whether cells that differ on the axis stand in different tables.
@@ -84,7 +92,7 @@ void add_cell(DenseComparison& comparison, const Record& record, const AxisTexts
       table.densities, [&](double density) { return density == *c.density; }, *c.density);
   DensityGroup& group = find_or_add(
       table.groups, [&](const DensityGroup& known) { return known.tokens == c.tokens; },
-      DensityGroup{c.tokens, nullptr, {}});
+      DensityGroup{c.tokens, nullptr, {}, {}});
   find_or_add(
       group.lines, [&](const DensityLine& known) { return known.kernel == c.kernel; },
       DensityLine{c.kernel, {}, {}, {}})
@@ -128,10 +136,26 @@ BreakEven break_even_of(const DensityLine& line, const Record* dense, RatioOf ra
   return find_break_even(ratios);
 }
 
+/// The cells of a density that the view of one pass marks.
+void add_marked(DensityGroup& group, double density, Pass pass) {
+  ViewGroup rivals;
+  for (const DensityLine& line : group.lines) {
+    const Record* cell = line.at(density);
+    if (cell == nullptr) continue;
+    rivals.rows.push_back({line.kernel, ""});
+    rivals.rows.back().set(*cell);
+  }
+  const PassRankings rankings(rivals);
+  for (const ViewRow& row : rivals.rows) {
+    if (rankings.is_marked(row, pass)) group.marked.push_back(row.pass(pass));
+  }
+}
+
 void compare_lines(DenseComparison& comparison, std::span<const Record> records) {
   for (DensityTable& table : comparison.tables) {
     for (DensityGroup& group : table.groups) {
       group.dense = fastest_dense(records, *group.lines.front().cells.front());
+      for (const double density : table.densities) add_marked(group, density, table.pass);
       for (DensityLine& line : group.lines) {
         line.kernel_time = break_even_of(line, group.dense, time_of_dense);
         line.end_to_end = break_even_of(line, group.dense, end_to_end_of_dense);
@@ -162,6 +186,15 @@ bool DensityLine::has_number() const {
 bool DensityGroup::has_number() const {
   return std::any_of(lines.begin(), lines.end(),
                      [](const DensityLine& line) { return line.has_number(); });
+}
+
+bool DensityGroup::is_marked(const Record* cell) const {
+  return std::ranges::find(marked, cell) != marked.end();
+}
+
+std::string DensityGroup::dense_difference() const {
+  const bool differs = dense != nullptr && dense->c.inputs != lines.front().cells.front()->c.inputs;
+  return differs ? "inputs normal" : "";
 }
 
 const Record* DensityGroup::fastest(double density) const {

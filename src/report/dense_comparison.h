@@ -31,12 +31,19 @@ struct DensityLine {
 struct DensityGroup {
   std::int64_t tokens = 0;
   /// The fastest `ok` cell of mask `full` (`causal` if the block mask is causal) with the same
-  /// heads, head dimension, dtype, device, mode and machine; seed and inputs may differ. nullptr if
-  /// there is none.
+  /// heads, head dimension, dtype, sink, softcap, determinism, device, mode and machine; its seed
+  /// may differ, and its inputs are the same or, where none has those, normal. nullptr if there is
+  /// none.
   const Record* dense = nullptr;
   std::vector<DensityLine> lines;
+  /// The fastest cells of each density and the ties with them, where others could be faster: what
+  /// Ranking::is_marked marks.
+  std::vector<const Record*> marked{};
 
   bool has_number() const;
+  bool is_marked(const Record* cell) const;
+  /// What the dense cell differs in from these, "inputs normal"; else "".
+  std::string dense_difference() const;
   /// The fastest line's cell at the density; nullptr if none has a number.
   const Record* fastest(double density) const;
   /// A metric that all kernels share (it describes the blocks), from the first cell that has it.

@@ -114,14 +114,16 @@ std::string picture_of(const std::filesystem::path& program, const std::string& 
 }  // namespace
 
 std::string gnuplot_quoted(std::string_view text) {
-  constexpr const char* kApostrophe = "\u2019";
+  constexpr std::string_view kApostrophe = "\u2019";
+  constexpr std::string_view kFirstUndrawn = "\u2e80";  // bytes of UTF-8 sort as characters do
+  const std::string shown = printable(text);
   std::string quoted = "'";
-  for (const char c : printable(text)) {
-    if (c == '\'') {
-      quoted += kApostrophe;
-    } else {
-      quoted += c;
-    }
+  for (std::string_view rest = shown; !rest.empty();) {
+    std::size_t size = 1;
+    while (size < rest.size() && (static_cast<unsigned char>(rest[size]) & 0xc0) == 0x80) ++size;
+    const std::string_view character = rest.substr(0, size);
+    quoted += character == "'" ? kApostrophe : character < kFirstUndrawn ? character : "?";
+    rest.remove_prefix(size);
   }
   return quoted + "'";
 }

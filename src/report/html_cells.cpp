@@ -94,6 +94,12 @@ std::string notes_text(const Record& record) {
   return text;
 }
 
+/// "fa3", or "fa3 (inputs normal)".
+std::string dense_text(const DensityGroup& group) {
+  const std::string other = group.dense_difference();
+  return group.dense->c.kernel + (other.empty() ? "" : " (" + other + ")");
+}
+
 json optional_json(const std::optional<std::string>& text) {
   return text ? json(*text) : json();
 }
@@ -218,7 +224,7 @@ void HtmlCells::add(const View& view, const Baselines& baselines,
           if (const auto found = sparse.find(record); found != sparse.end()) {
             const auto& [of_group, line] = found->second;
             add_sparse(metrics, *record, of_group->dense);
-            if (of_group->dense != nullptr) put("dense", of_group->dense->c.kernel);
+            if (of_group->dense != nullptr) put("dense", dense_text(*of_group));
             put("break_even", describe_break_even(line->kernel_time));
             put("break_even_total", describe_break_even(line->end_to_end));
           }

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kRanksWidth = 5;    ///< "ranks"
 constexpr int kRateWidth = 8;     ///< "123.4*"
-constexpr int kShareWidth = 5;    ///< "100%"
-constexpr int kExposedWidth = 8;  ///< "123.4"
+constexpr int kShareWidth = 5;    ///< "100%", at least
+constexpr int kExposedWidth = 8;  ///< "123.4", at least
 constexpr int kSentWidth = 11;    ///< "1023 KiB ="
 constexpr int kImbalanceWidth = 6;
 constexpr int kErrorWidth = 7;
@@ -32,6 +32,8 @@ struct Layout {
   int time = 0;  ///< time_width
   int scheme = 6;
   int kernel = 0;  ///< 0: all cells have the same
+  int exposed = kExposedWidth;
+  int share = kShareWidth;
   bool sent = true;
   bool intervals = false;  ///< beside times
   bool error = true;
@@ -45,8 +47,7 @@ struct Layout {
     return tokens + kGap + kRanksWidth + kGap + scheme + (kernel > 0 ? kGap + kernel : 0);
   }
   int pass() const {
-    return kRateWidth + time + (exposed_ms ? kExposedWidth : 0) + kShareWidth +
-           (sent ? kSentWidth : 0);
+    return kRateWidth + time + (exposed_ms ? exposed : 0) + share + (sent ? kSentWidth : 0);
   }
   int width(int passes) const {
     return left() + passes * (kGap + pass()) + (imbalance ? kGap + kImbalanceWidth : 0) +
@@ -54,6 +55,18 @@ struct Layout {
            (spread ? kGap + kSpreadWidth : 0);
   }
 };
+
+/// "-0.000352", or "-" where it was not measured.
+std::string exposed_text(const Record* record) {
+  const auto exposed = metric_of(record, "exposed_comm_ms");
+  return exposed ? format_figure(*exposed) : "-";
+}
+
+/// "-4%".
+std::string share_text(const Record* record) {
+  const auto percent = exposed_percent(record);
+  return percent ? format_percent(*percent) + "%" : "-";
+}
 
 Layout layout_for(const View& view, int width) {
   Layout layout;
@@ -64,6 +77,10 @@ Layout layout_for(const View& view, int width) {
       widen(layout.tokens, format_tokens(group.tokens));
       for (const ViewRow& row : group.rows) widen(layout.scheme, printable(row.scheme));
     }
+  }
+  for (const Record* record : view.records()) {  // with a space before
+    widen(layout.exposed, ' ' + exposed_text(record));
+    widen(layout.share, ' ' + share_text(record));
   }
   if (view.kernels.size() > 1) {
     layout.kernel = 6;
@@ -135,8 +152,8 @@ class RanksTablePrinter {
       passes += fmt::format("  {:>{}}", to_string(pass), layout_.pass());
       columns +=
           fmt::format("  {:>{}} {:>{}} ", view_.unit.name, kRateWidth - 1, "ms", layout_.time - 1);
-      if (layout_.exposed_ms) columns += fmt::format("{:>{}}", "exposed", kExposedWidth);
-      columns += fmt::format("{:>{}}", layout_.exposed_ms ? "%" : "exp.", kShareWidth);
+      if (layout_.exposed_ms) columns += fmt::format("{:>{}}", "exposed", layout_.exposed);
+      columns += fmt::format("{:>{}}", layout_.exposed_ms ? "%" : "exp.", layout_.share);
       if (layout_.sent) columns += fmt::format("{:>{}}  ", "sent", kSentWidth - 2);
     }
     if (layout_.spread) columns += fmt::format("  {:>{}}", "spread", kSpreadWidth);
@@ -190,10 +207,8 @@ class RanksTablePrinter {
                     (layout_.exposed_ms ? exposed.value_or(0) < 0 : percent.value_or(0) <= -0.5);
     has_equal_ = has_equal_ || check == BytesCheck::equal;
     std::string text;
-    if (layout_.exposed_ms) {
-      text += fmt::format("{:>{}}", exposed ? format_figure(*exposed) : "-", kExposedWidth);
-    }
-    text += fmt::format("{:>{}}", percent ? format_percent(*percent) + "%" : "-", kShareWidth);
+    if (layout_.exposed_ms) text += fmt::format("{:>{}}", exposed_text(record), layout_.exposed);
+    text += fmt::format("{:>{}}", share_text(record), layout_.share);
     if (!layout_.sent) return text;
     // The mark has a column of its own.
     return text + fmt::format("{:>{}} {:1}", sent ? format_bytes(*sent) : "-", kSentWidth - 2,

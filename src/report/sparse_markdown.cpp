@@ -22,7 +22,7 @@ std::string mass(double share) {
   return fmt::format("{:.3f}", share);
 }
 
-/// The rate and the ratio "0.249", bold for the fastest kernel; the status if there is no number.
+/// The rate and the ratio "0.249", bold for the fastest kernels; the status if there is no number.
 std::string ratio_cells(const DenseComparison& comparison, const DensityGroup& group,
                         const Record* cell, bool has_selection) {
   const std::string_view others = has_selection ? " | |" : " |";
@@ -31,11 +31,10 @@ std::string ratio_cells(const DenseComparison& comparison, const DensityGroup& g
     return fmt::format(" {} |{}", cell == nullptr ? "" : to_string(cell->status.code), others);
   }
   const auto ratio = time_of_dense(cell, group.dense);
-  const bool is_fastest = cell == group.fastest(*cell->c.density);
+  const bool is_bold = ratio && group.is_marked(cell);
   std::string text =
       fmt::format(" {} | {}{}{} |", format_figure(*rate * comparison.unit.per_tflops),
-                  is_fastest && ratio ? "**" : "", ratio ? format_figure(*ratio) : "",
-                  is_fastest && ratio ? "**" : "");
+                  is_bold ? "**" : "", ratio ? format_figure(*ratio) : "", is_bold ? "**" : "");
   if (has_selection) {
     text += markdown_cell(end_to_end_of_dense(cell, group.dense), format_figure);
   }
@@ -56,6 +55,7 @@ std::string dense_row(const DenseComparison& comparison, const DensityTable& tab
       line += fmt::format(", {} {}", format_figure(*rate * comparison.unit.per_tflops),
                           comparison.unit.name);
     }
+    if (const std::string other = group.dense_difference(); !other.empty()) line += ", " + other;
   }
   const std::size_t columns = table.densities.size() * (has_selection ? 3 : 2);
   for (std::size_t i = 0; i < columns; ++i) line += " |";
@@ -133,7 +133,8 @@ void write_sparse_markdown(std::ostream& out, const DenseComparison& comparison)
     out << markdown_escaped(join_axes(comparison.common, " · ")) << ". ";
   }
   out << "÷ dense: time, divided by that of the fastest dense kernel of the same length, heads and "
-         "pass; bold: the fastest of its density. Break-even: the density up to which a kernel is "
+         "pass; bold: the fastest of its density, or a tie with it (within 1 %, or 95 % intervals "
+         "overlap). Break-even: the density up to which a kernel is "
          "faster than dense, interpolated between those measured; always, never: at all of them.";
   if (comparison.has("end_to_end_ms")) {
     out << " Total: selection, planning and kernel, divided by the same dense time.";

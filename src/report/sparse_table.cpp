@@ -163,6 +163,7 @@ class SparseTablePrinter {
                           comparison_.unit.name);
     }
     if (memory) text += ", " + format_bytes(*memory);
+    if (const std::string other = group.dense_difference(); !other.empty()) text += ", " + other;
     text_.line(Ink::plain, tokens + "  " + printable(text));
   }
 
@@ -172,7 +173,7 @@ class SparseTablePrinter {
     std::optional<double> memory;
     for (const double density : table.densities) {
       const Record* cell = line.at(density);
-      text += std::string(kGap, ' ') + density_cell(group, cell, cell == group.fastest(density));
+      text += std::string(kGap, ' ') + density_cell(group, cell);
       keep_larger(memory, metric_of(cell, "peak_bytes"));
     }
     const std::string break_even = describe_break_even(line.kernel_time);
@@ -183,7 +184,7 @@ class SparseTablePrinter {
     text_.line(Ink::plain, text);
   }
 
-  std::string density_cell(const DensityGroup& group, const Record* cell, bool is_fastest) {
+  std::string density_cell(const DensityGroup& group, const Record* cell) {
     const auto rate = metric_of(cell, "tflops");
     if (cell == nullptr || !cell->status.ok() || !rate) {
       if (cell != nullptr && !cell->status.ok()) marks_.insert(cell->status.code);
@@ -193,7 +194,8 @@ class SparseTablePrinter {
     if (layout_.rate) {
       text += fmt::format("{:>{}}", format_figure(*rate * comparison_.unit.per_tflops), kUnitWidth);
     }
-    text += text_.figure(ratio_text(time_of_dense(cell, group.dense)), kRatioWidth, is_fastest);
+    text += text_.figure(ratio_text(time_of_dense(cell, group.dense)), kRatioWidth,
+                         group.is_marked(cell));
     if (layout_.total) {
       text +=
           fmt::format("{:>{}}", ratio_text(end_to_end_of_dense(cell, group.dense)), kTotalWidth);
@@ -224,7 +226,9 @@ class SparseTablePrinter {
     const auto add = [&](bool shown, std::string_view sentence) {
       if (shown) out_ << sentence << '\n';
     };
-    add(text_.has_best(), "*              fastest of its mask, length and density");
+    add(text_.has_best(),
+        "*              fastest of its mask, length and density, or a tie with it:");
+    add(text_.has_best(), "               within 1 %, or 95 % intervals overlap");
     add(true,
         "break-even     density up to which a kernel is faster than dense, interpolated between");
     add(true, "               those measured; always, never: at all of them");

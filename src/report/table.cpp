@@ -213,7 +213,9 @@ TableOptions terminal_table_options() {
   }
   const char* terminal = std::getenv("TERM");
   const bool knows_colors = terminal != nullptr && std::string_view(terminal) != "dumb";
-  options.color = is_terminal && knows_colors && std::getenv("NO_COLOR") == nullptr;
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool wants_none = no_color != nullptr && *no_color != '\0';
+  options.color = is_terminal && knows_colors && !wants_none;
   return options;
 }
 

@@ -129,6 +129,9 @@ void TerminalText::wrapped(const std::vector<std::string>& items) {
     }
     line += (line.empty() ? "" : " · ") + item;
     columns += wanted;
+    if (columns <= options_.width) continue;
+    line = with_hanging_indent(line, options_.width, kGap);  // of this item alone
+    columns = columns_of(line.substr(line.rfind('\n') + 1));
   }
   if (!line.empty()) out_ << line << '\n';
 }

@@ -50,7 +50,8 @@ class TerminalText {
   std::string paint(Ink ink, const std::string& text) const;
   /// Prints a line without the spaces at its end.
   void line(Ink ink, std::string text);
-  /// Prints the items on as many lines as they need, " · " between them.
+  /// Prints the items on as many lines as they need, " · " between them; one that is wider than a
+  /// line is broken between its words.
   void wrapped(const std::vector<std::string>& items);
   /// Prints where the records are from (describe_origins), if that is known.
   void origins(std::span<const Record> records);

@@ -66,6 +66,8 @@ AxisTexts texts_of(const Record& record, std::span<const Facet> facets) {
 }
 
 void sort_view(View& view) {
+  std::ranges::stable_partition(
+      view.sections, [](const ViewSection& section) { return !names_origin(section.setting); });
   const auto order = [](const ViewGroup& group) {
     return std::make_tuple(mask_index(group.mask), group.mask, group.tokens, group.ranks);
   };
@@ -169,6 +171,12 @@ std::optional<double> memory_of(const View& view, const ViewRow& row) {
   return metric_of(row.pass(memory_pass(view)), "peak_bytes");
 }
 
+void ViewRow::set(const Record& record) {
+  const auto pass = static_cast<std::size_t>(record.c.pass);
+  passes[pass] = &record;
+  intervals[pass] = interval_of_time(record);
+}
+
 std::string ViewGroup::title() const {
   return setting.empty() ? mask : fmt::format("{} ({})", mask, join_axes(setting, ", "));
 }
@@ -229,12 +237,11 @@ View make_view(std::span<const Record> records) {
           return known.mask == c.mask && known.tokens == c.tokens && known.ranks == ranks_of(c);
         },
         ViewGroup{c.mask, c.tokens, ranks_of(c), texts_of(record, group_facets), {}});
-    const auto pass = static_cast<std::size_t>(c.pass);
     ViewRow row{c.kernel, names.row(c)};
-    row.passes[pass] = &record;
+    row.passes[static_cast<std::size_t>(c.pass)] = &record;
     find_or_add(
         group.rows, [&](const ViewRow& known) { return is_row_of(known, c); }, row)
-        .passes[pass] = &record;
+        .set(record);
   }
   view.unit = rate_unit(largest);
   sort_view(view);

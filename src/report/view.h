@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/record/record.h"
+#include "report/data/time_interval.h"
 #include "report/format.h"
 
 namespace longca {
@@ -18,8 +19,8 @@ namespace longca {
 /// Records in reading order: what tables, Markdown, HTML and plots start from. Pointers are to the
 /// records given, which must outlive the view.
 ///
-///     sections   one per setting of the axes (and machine and build: facets.h) that take several
-///                values for one mask and length
+///     sections   one per setting of the axes (and machine, build and host: facets.h) that take
+///                several values for one mask and length; older cells of a case last
 ///       groups   one per mask and length: cells of equal work
 ///         rows   one per kernel: its forward cell, its backward cell and that of the step
 ///
@@ -31,8 +32,14 @@ struct ViewRow {
   std::string kernel;
   std::string scheme;  ///< SchemeNames::row over ranks, else empty
   std::array<const Record*, std::size(kPasses)> passes{};  ///< by Pass; nullptr: none
+  std::array<std::optional<TimeInterval>, std::size(kPasses)> intervals{};  ///< of their times
 
+  /// Takes the record as the cell of its pass.
+  void set(const Record& record);
   const Record* pass(Pass p) const { return passes[static_cast<std::size_t>(p)]; }
+  const std::optional<TimeInterval>& interval(Pass p) const {
+    return intervals[static_cast<std::size_t>(p)];
+  }
   /// The case of one of the passes, for what they have in common.
   const Case& c() const {
     return (*std::ranges::find_if(passes, [](const Record* pass) { return pass != nullptr; }))->c;

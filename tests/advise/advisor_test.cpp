@@ -165,6 +165,23 @@ TEST(Advisor, IntervalsThatOverlapAreTied) {
   EXPECT_FALSE(choice_of(advise(records, c), "flex")->tied);
 }
 
+TEST(Advisor, AnOutlierOfASlowKernelMakesNoTie) {
+  auto records = planted_records();
+  const Case c = case_of("flex", "causal", 4096);
+  const double fast = law_ms(c, 4e-5, 5e-5);
+  records.push_back(record_of(c, 8 * fast));
+  records.back().metrics["time_ci_pct"] = 290;
+  for (const double share : {1.02, 1.0, 0.98, 1.0, 6.8, 0.96, 1.05}) {
+    records.back().samples_ms.push_back(8 * fast * share);
+  }
+  const Advice advice = advise(records, c);
+  const Choice* slow = choice_of(advice, "flex");
+  ASSERT_NE(slow, nullptr);
+  EXPECT_FALSE(slow->tied);
+  EXPECT_DOUBLE_EQ(slow->time_ms.low, 8 * fast * 0.96);
+  EXPECT_DOUBLE_EQ(slow->time_ms.high, 8 * fast * 6.8);
+}
+
 TEST(Advisor, ByMemoryTheSmallestIsFirst) {
   const Case c = case_of("slice", "causal", 4096);
   auto records = planted_records();

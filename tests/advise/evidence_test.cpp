@@ -27,6 +27,18 @@ TEST(Evidence, TheLatestRecordOfACaseCounts) {
   }
 }
 
+/// One outlier among 7 samples ends the interval of their median upwards alone.
+TEST(Evidence, ATimeHasTheIntervalOfItsSamples) {
+  const Case c = case_of("slice", "causal", 4096);
+  Record record = record_of(c, 3.4);
+  record.samples_ms = {3.5, 3.4, 3.3, 3.4, 23, 3.2, 3.6};
+  record.metrics["time_ci_pct"] = 290;
+  const auto interval_of = [&] { return *testing::evidence_of({record}).find(c)->interval; };
+  EXPECT_EQ(interval_of(), (TimeInterval{3.2, 23}));
+  record.samples_ms.clear();
+  EXPECT_GT(interval_of().low, 0);
+}
+
 TEST(Evidence, HoldsTheCellsOfOneCard) {
   const Case c = case_of("slice", "causal", 4096);
   const Evidence evidence = testing::evidence_of(

@@ -14,6 +14,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsSupersetOf;
+using ::testing::UnorderedElementsAre;
 
 /// What a real bash offers when TAB is pressed at the end of `line`, as a list.
 std::vector<std::string> completions(const std::string& line) {
@@ -59,6 +60,28 @@ TEST(Completion, AxesAndTheirNames) {
   EXPECT_THAT(completions("longca bench quick -a dtype=float32,bf"),
               ElementsAre("float32,bfloat16"));
   EXPECT_THAT(completions("longca check -a kernel="), Contains("flash"));
+}
+
+/// What -a takes depends on the verb: axes of ranks, and those that only records have.
+TEST(Completion, OffersTheAxesThatTheVerbTakes) {
+  for (const char* verb : {"bench", "check", "calibrate", "compare"}) {
+    const std::string line = std::string("longca ") + verb + " -a ";
+    EXPECT_THAT(completions(line + "t"), ElementsAre("tokens=")) << verb;
+    EXPECT_THAT(completions(line + "p"), ElementsAre("pass=")) << verb;
+    EXPECT_THAT(completions(line + "s"),
+                UnorderedElementsAre("sink=", "softcap=", "seed=", "selection="))
+        << verb;
+  }
+  for (const char* verb : {"cp", "simulate", "advise"}) {
+    const std::string line = std::string("longca ") + verb + " -a ";
+    EXPECT_THAT(completions(line + "t"),
+                UnorderedElementsAre("tokens=", "tokens_per_rank=", "transport="))
+        << verb;
+    EXPECT_THAT(completions(line + "p"), ElementsAre("pass=")) << verb;
+    EXPECT_THAT(completions(line + "si"), ElementsAre("sink=")) << verb;
+  }
+  EXPECT_THAT(completions("longca report -a p"), UnorderedElementsAre("pass=", "platform="));
+  EXPECT_THAT(completions("longca report -a platform="), ElementsAre());
 }
 
 TEST(Completion, ValuesOfOptions) {

@@ -52,6 +52,25 @@ TEST(RunFiles, TwoOutputsAreTwoFilesThoughNeitherIsThereYet) {
   files.writes("--trace", folder / "other");
 }
 
+/// `report --md a.jsonl b.jsonl` has one input.
+TEST(RunFiles, AViewIsNotWrittenOverRecords) {
+  const TempDirectory folder;
+  for (const char* name : {"a.jsonl", "a.jsonl.gz"}) {
+    const fs::path file = folder / name;
+    RunFiles files;
+    files.writes_view("--md", file);  // not there yet
+    write_file(file, "x");
+    RunFiles again;
+    expect_refused(
+        [&] { again.writes_view("--md", file); },
+        "--md would overwrite the records in " + file.string() + ": give it another file");
+  }
+  write_file(folder / "page.md", "x");
+  RunFiles files;
+  files.writes_view("--md", folder / "page.md");
+  EXPECT_THROW(files.writes_view("--csv", folder / "page.md"), InputError);
+}
+
 TEST(RunFiles, InputsAndDevicesMayBeNamedTwice) {
   const TempDirectory folder;
   write_file(folder / "a", "x");

@@ -104,6 +104,53 @@ TEST(ComparisonText, RatiosBeyondThePlotAreArrows) {
   EXPECT_THAT(page(3), ::testing::AllOf(HasSubstr("<circle"), Not(HasSubstr("<path d=\"M"))));
 }
 
+TEST(ComparisonText, ThePageColoursWhatBrokeAndWhatWasFixed) {
+  std::ostringstream out;
+  write_comparison_html(out, sample_comparison(), kNames);
+  for (const auto& [color, verdict] : {std::pair{"bad", "broken"},
+                                       {"bad", "slower"},
+                                       {"good", "fixed"},
+                                       {"good", "faster"},
+                                       {"warn", "unclear"},
+                                       {"soft", "only_new"}}) {
+    EXPECT_THAT(out.str(), HasSubstr(fmt::format("color:var(--{})\">{}<", color, verdict)));
+  }
+}
+
+TEST(ComparisonText, WhatALineHasNoRoomForStandsBelowIt) {
+  const auto text = [](int width) {
+    std::ostringstream out;
+    print_comparison(out, sample_comparison(), kNames, {.width = width});
+    return out.str();
+  };
+  EXPECT_THAT(text(200), HasSubstr(" -                  crash: in forward the process was ended"));
+  EXPECT_THAT(text(96),
+              HasSubstr("\n           crash: in forward the process was ended by signal 11\n"));
+  EXPECT_THAT(text(60), HasSubstr("\n           crash: in forward the process was ended by signal\n"
+                                  "           11\n"));
+}
+
+TEST(ComparisonText, FilesOfTheUsersOwnHaveShortNames) {
+  const std::string one = "m.json-0123456789abcdef";
+  const auto text = [&](const std::string& other) {
+    std::vector<Record> cells{compared_cell(0, 1), compared_cell(0, 1)};
+    cells[0].c.mask = one;
+    cells[1].c.mask = other;
+    std::vector<Record> next = cells;
+    for (Record& record : next) record.status = {StatusCode::crash, "gone"};
+    const Comparison comparison = compare_records(cells, next, {});
+    std::ostringstream out;
+    print_comparison(out, comparison, kNames);
+    write_comparison_html(out, comparison, kNames);
+    return out.str();
+  };
+  EXPECT_THAT(text("full"), ::testing::AllOf(HasSubstr("  flash m.json 1024 forward "),
+                                             HasSubstr("<td>flash m.json 1024 forward</td>"),
+                                             Not(HasSubstr(one))));
+  EXPECT_THAT(text("m.json-fedcba9876543210"), HasSubstr("  flash " + one + " 1024 forward "))
+      << "two files of one name";
+}
+
 TEST(ComparisonText, SaysHowManyCellsRanBesideOtherWork) {
   std::vector<Record> base{compared_cell(0, 1), compared_cell(1, 1)};
   const auto text = [&] {
@@ -167,7 +214,7 @@ TEST(ComparisonText, WhatIsCertainIsListedBeforeWhatIsUnclear) {
   std::string verdicts;
   std::istringstream lines(text.substr(text.find("\nverdict ") + 1));
   for (std::string line; std::getline(lines, line) && !line.starts_with("and ");) {
-    verdicts += line.substr(0, 1);
+    if (!line.starts_with(' ')) verdicts += line.substr(0, 1);
   }
   EXPECT_EQ(verdicts, "vb" + std::string(40, 's') + std::string(29, 'f'));
   EXPECT_THAT(text, HasSubstr("and 100 more: 99 unclear, 1 same; --json has all\n"));

@@ -150,11 +150,67 @@ TEST(DenseComparison, OtherWorkIsNotCompared) {
   EXPECT_EQ(dense_after([](Record& r) { r.c.head_dim = 64; }), nullptr);
   EXPECT_EQ(dense_after([](Record& r) { r.c.dtype = DType::float16; }), nullptr);
   EXPECT_EQ(dense_after([](Record& r) { r.c.mode = "graph"; }), nullptr);
+  EXPECT_EQ(dense_after([](Record& r) { r.c.sink = 1; }), nullptr);
+  EXPECT_EQ(dense_after([](Record& r) { r.c.softcap = 30; }), nullptr);
+  EXPECT_EQ(dense_after([](Record& r) { r.c.deterministic = 1; }), nullptr);
+  EXPECT_EQ(dense_after([](Record& r) { r.c.inputs = "peaked"; }), nullptr);
   EXPECT_EQ(dense_after([](Record& r) { r.c.scheme = "usp"; }), nullptr);
   EXPECT_EQ(dense_after([](Record& r) { r.env = {{"gpus", {{{"model", "Other"}}}}}; }), nullptr);
   EXPECT_EQ(dense_after([](Record& r) { r.status.code = StatusCode::wrong; }), nullptr);
   EXPECT_EQ(dense_after([](Record& r) { r.metrics["time_ms"] = std::nan(""); }), nullptr);
   EXPECT_EQ(dense_after([](Record& r) { r.metrics["time_ms"] = 0; }), nullptr);
+}
+
+TEST(DenseComparison, InputsAreTheSameOrElseNormalAndNamed) {
+  std::vector<Record> records = sparse_records();
+  const auto dense = [&] {
+    const DenseComparison comparison = compare_with_dense(records);
+    const DensityGroup& group = comparison.tables.front().groups.front();
+    return group.dense->c.kernel + " " + group.dense->c.inputs.value_or("normal") + ", " +
+           group.dense_difference();
+  };
+  EXPECT_EQ(dense(), "fa3 normal, ");
+  for (Record& record : records) {
+    if (record.c.density) record.c.inputs = "clustered";
+  }
+  EXPECT_EQ(dense(), "fa3 normal, inputs normal");
+  for (Record& record : records) {
+    if (record.c.kernel == "cudnn") record.c.inputs = "clustered";
+  }
+  EXPECT_EQ(dense(), "cudnn clustered, ");
+  for (Record& record : records) {
+    if (record.c.kernel == "cudnn") record.c.inputs = "peaked";
+  }
+  EXPECT_EQ(dense(), "fa3 normal, inputs normal");
+}
+
+TEST(DenseComparison, MarksTiesOfADensityAndNobodyAlone) {
+  std::vector<Record> records = sparse_records();
+  const auto marked = [&] {
+    const DenseComparison comparison = compare_with_dense(records);
+    const DensityGroup& group = table_of(comparison, Pass::backward, "64:8", "64").groups.at(1);
+    std::vector<std::string> names;
+    for (const DensityLine& line : group.lines) {
+      if (group.is_marked(line.at(0.5))) names.push_back(line.kernel);
+    }
+    return names;
+  };
+  EXPECT_THAT(marked(), ElementsAre("slice"));
+  const auto time_of = [&](const char* kernel) -> double& {
+    return std::ranges::find_if(records,
+                                [&](const Record& record) {
+                                  const Case& c = record.c;
+                                  return c.kernel == kernel && c.density == 0.5 &&
+                                         c.pass == Pass::backward && c.heads_k == 8 &&
+                                         c.block == 64 && c.tokens == 65536;
+                                })
+        ->metrics.at("time_ms");
+  };
+  time_of("flex") = 1.005 * time_of("slice");
+  EXPECT_THAT(marked(), ElementsAre("slice", "flex"));
+  std::erase_if(
+      records, [](const Record& record) { return record.c.density && record.c.kernel != "slice"; });
+  EXPECT_THAT(marked(), ElementsAre());
 }
 
 TEST(DenseComparison, CausalBlocksStandBesideCausalAttention) {

@@ -168,6 +168,20 @@ TEST(Html, TwoMachinesAreAChoiceAndNeverAMix) {
   }
 }
 
+TEST(Html, TheDenseKernelIsNamedWithInputsThatDiffer) {
+  std::vector<Record> records = sparse_records();
+  const auto named = [&](const std::string& name) {
+    const std::vector<json> kernels = column_of(html_data(split_records(records)), "dense");
+    return std::find(kernels.begin(), kernels.end(), json(name)) != kernels.end();
+  };
+  EXPECT_TRUE(named("fa3"));
+  for (Record& record : records) {
+    if (record.c.density) record.c.inputs = "clustered";
+  }
+  EXPECT_FALSE(named("fa3"));
+  EXPECT_TRUE(named("fa3 (inputs normal)"));
+}
+
 TEST(Html, BlockSparseCellsKnowTheirRatioToDense) {
   const std::vector<Record> records = joined(sparse_records(), selected_records());
   const json data = html_data(split_records(records));

@@ -210,6 +210,8 @@ TEST(Gnuplot, AFigureWithoutEndIsGivenUp) {
 TEST(Gnuplot, QuotesTakeAnyText) {
   EXPECT_EQ(gnuplot_quoted("it's"), "'it\u2019s'");
   EXPECT_EQ(gnuplot_quoted("a\nb`c`\\"), "'a\\nb`c`\\'");
+  EXPECT_EQ(gnuplot_quoted("÷ dense, ü…"), "'÷ dense, ü…'");
+  EXPECT_EQ(gnuplot_quoted("\u2e7f\u2e80\u4e2da\U0001f600"), "'\u2e7f??a?'");
 }
 
 TEST(Plots, OverRanksFiveQuantitiesOfEachPass) {

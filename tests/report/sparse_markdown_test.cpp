@@ -51,6 +51,15 @@ TEST(SparseMarkdown, IsPartOfTheWhole) {
   EXPECT_THAT(whole(sample_records()), Not(HasSubstr("beside dense")));
 }
 
+TEST(SparseMarkdown, NamesInputsThatDifferFromTheDenseCells) {
+  std::vector<Record> records = sparse_records();
+  EXPECT_THAT(section(records), Not(HasSubstr(", inputs normal")));
+  for (Record& record : records) {
+    if (record.c.density) record.c.inputs = "clustered";
+  }
+  EXPECT_THAT(section(records), HasSubstr(" TFLOP/s, inputs normal |"));
+}
+
 TEST(SparseMarkdown, NamesStayText) {
   std::vector<Record> records = sparse_records();
   for (Record& record : records) {

@@ -59,6 +59,29 @@ TEST(SparseTable, KernelsWithoutANumberHaveNoRow) {
   EXPECT_THAT(text, HasSubstr("vsa"));
 }
 
+TEST(SparseTable, NamesInputsThatDifferFromTheDenseCells) {
+  std::vector<Record> records = sparse_records();
+  EXPECT_THAT(table(records), Not(HasSubstr(", inputs normal")));
+  for (Record& record : records) {
+    if (record.c.density) record.c.inputs = "clustered";
+  }
+  EXPECT_THAT(table(records), HasSubstr(" GiB, inputs normal\n"));
+}
+
+TEST(SparseTable, MarksTiesAsOtherTablesDo) {
+  std::vector<Record> records = sparse_records();
+  for (Record& record : records) {
+    if (record.c.density && record.status.ok()) record.metrics["time_ms"] = 100;
+  }
+  const std::string text = table(records);
+  for (const char* kernel : {"slice", "flex", "naive"}) {
+    const std::string row = text.substr(text.find(kernel, text.find(" ms, ")));
+    EXPECT_EQ(std::ranges::count(row.substr(0, row.find('\n')), '*'), 3) << kernel;
+  }
+  EXPECT_THAT(text, HasSubstr("\n*              fastest of its mask, length and density, or a tie "
+                              "with it:\n               within 1 %, or 95 % intervals overlap\n"));
+}
+
 TEST(SparseTable, HostileTextsStayOnTheirLine) {
   const std::string hostile = "\n\033[31m";
   const auto table_with = [](const std::string& suffix) {

@@ -183,7 +183,8 @@ class FakeTerminal {
 };
 
 /// The options on a terminal of this width, with these variables; nullptr: not set.
-TableOptions on_terminal(int width, const char* columns, const char* term) {
+TableOptions on_terminal(int width, const char* columns, const char* term,
+                         const char* no_color = nullptr) {
   const auto set = [](const char* name, const char* value) {
     value == nullptr ? ::unsetenv(name) : ::setenv(name, value, 1);
   };
@@ -196,7 +197,7 @@ TableOptions on_terminal(int width, const char* columns, const char* term) {
   }
   set("COLUMNS", columns);
   set("TERM", term);
-  set("NO_COLOR", nullptr);
+  set("NO_COLOR", no_color);
   TableOptions options;
   {
     const FakeTerminal terminal(width);
@@ -217,6 +218,27 @@ TEST(TerminalOptions, ADumbTerminalHasNoColours) {
   EXPECT_TRUE(on_terminal(80, nullptr, "xterm").color);
   EXPECT_FALSE(on_terminal(80, nullptr, "dumb").color);
   EXPECT_FALSE(on_terminal(80, nullptr, nullptr).color);
+}
+
+TEST(TerminalOptions, NoColorCountsUnlessItIsEmpty) {
+  EXPECT_FALSE(on_terminal(80, nullptr, "xterm", "1").color);
+  EXPECT_FALSE(on_terminal(80, nullptr, "xterm", "0").color);
+  EXPECT_TRUE(on_terminal(80, nullptr, "xterm", "").color);
+}
+
+TEST(Table, ALongValueOfAnAxisIsBroken) {
+  std::vector<Record> records = sample_records();
+  const std::string word(30, 'a');
+  for (Record& record : records) record.c.lengths = word + ' ' + word + ' ' + word;
+  EXPECT_THAT(table(records, 60), HasSubstr("\nlengths " + word + "\n  " + word + "\n  " + word +
+                                            " · seed 42 · window 256\n"));
+}
+
+TEST(RanksTable, ColumnsOfExposedTimeStayApart) {
+  std::vector<Record> records = over_ranks_records();
+  records[1].metrics["exposed_comm_ms"] = -0.000352;
+  records[1].metrics["time_ms"] = 0.00001;
+  EXPECT_THAT(table(records, 300), HasSubstr(" -0.000352 -3520% "));
 }
 
 TEST(RanksTable, SaysWhatWasSimulated) {

@@ -1,6 +1,7 @@
 #include "bench/cell/dump.h"
 
 #include <sstream>
+#include <vector>
 
 #include "bench/cell/npy.h"
 #include "bench/suite/axes.h"
@@ -22,6 +23,11 @@ void write_files(const std::filesystem::path& folder, Device& device, const Inpu
     device.copy(host.view().data, view.data, tensor.bytes());
     write_npy(folder / name, host.view());
   };
+  const auto write_list = [&](const char* name, const auto& tensor) {  // [1, heads, 1] float32
+    std::vector<float> values(static_cast<std::size_t>(tensor.view().heads));
+    device.copy(values.data(), tensor.view().data, tensor.bytes());
+    write_npy(folder / name, values);
+  };
   write("q.npy", inputs.q);
   write("k.npy", inputs.k);
   write("v.npy", inputs.v);
@@ -35,8 +41,8 @@ void write_files(const std::filesystem::path& folder, Device& device, const Inpu
     write("dk.npy", outputs.dk);
     write("dv.npy", outputs.dv);
   }
-  if (inputs.sink.bytes() > 0) write("sink.npy", inputs.sink);
-  if (outputs.dsink.bytes() > 0) write("dsink.npy", outputs.dsink);
+  if (inputs.sink.bytes() > 0) write_list("sink.npy", inputs.sink);
+  if (outputs.dsink.bytes() > 0) write_list("dsink.npy", outputs.dsink);
   std::ostringstream mask;
   write_mask_json(mask, generated, spec);
   replace_file(folder / "mask.json", mask.view());

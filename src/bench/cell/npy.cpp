@@ -80,4 +80,10 @@ void write_npy(const std::filesystem::path& path, const ConstLseView& lse) {
   file.commit();
 }
 
+void write_npy(const std::filesystem::path& path, std::span<const float> values) {
+  NpyFile file(path, fmt::format("{},", values.size()));
+  file.write(values.data(), std::ssize(values));
+  file.commit();
+}
+
 }  // namespace longca

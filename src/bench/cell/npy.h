@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 
 #include "core/tensor.h"
 
@@ -12,5 +13,7 @@ namespace longca {
 void write_npy(const std::filesystem::path& path, const ConstTensorView& tensor);
 /// The same for a log-sum-exp: shape (heads, tokens).
 void write_npy(const std::filesystem::path& path, const ConstLseView& lse);
+/// The same for a list: shape (size,).
+void write_npy(const std::filesystem::path& path, std::span<const float> values);
 
 }  // namespace longca

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "bench/compare/environment_changes.h"
+#include "bench/counted.h"
 #include "bench/record/origin.h"
 #include "core/error.h"
 
@@ -204,8 +205,8 @@ Comparison compare_records(std::span<const Record> base, std::span<const Record>
   const std::vector<Record> latest_next = latest_records(next);
   const std::vector<Pair> pairs = match(latest_base, latest_next);
   if (std::ranges::none_of(pairs, &Pair::in_both)) {
-    throw_input_error("BASE has {} cells and NEW has {}, and none is in both", latest_base.size(),
-                      latest_next.size());
+    throw_input_error("BASE has {} and NEW has {}, and none is in both",
+                      counted(latest_base.size(), "cell"), latest_next.size());
   }
   if (!options.across) refuse_other_machines(pairs);
   Comparison comparison;

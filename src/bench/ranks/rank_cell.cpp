@@ -90,18 +90,21 @@ void RankCell::make_plan() {
 
 /// `oom`, before anything is allocated, if what is known beforehand exceeds the limit.
 Status RankCell::check_memory() const {
+  if (memory_limit_ == 0) return {};
   std::int64_t needed = shard_bytes(problem_, shard_.rows) + own_buffer_bytes(plan_, problem_);
   std::string what = fmt::format("tensors and buffers of {}", in_mib(needed));
   if (is_root()) {
     Problem both = problem_;
     both.backward = true;
-    const std::int64_t reference =
-        tensor_bytes(both) + estimate_verifier_bytes(both, shared_.generated.mask,
-                                                     VerifyBudget{options_.limits.verify_budget_s});
-    needed += reference;
-    what += fmt::format(" and, to verify, the whole problem of {}", in_mib(reference));
+    std::int64_t whole = tensor_bytes(both);
+    if (needed + whole <= memory_limit_) {  // else without the estimate: it takes time per token
+      whole += estimate_verifier_bytes(both, shared_.generated.mask,
+                                       VerifyBudget{options_.limits.verify_budget_s});
+    }
+    needed += whole;
+    what += fmt::format(" and, to verify, the whole problem of {}", in_mib(whole));
   }
-  if (memory_limit_ == 0 || needed <= memory_limit_) return {};
+  if (needed <= memory_limit_) return {};
   return {StatusCode::oom,
           fmt::format("{} pass the memory limit of {}", what, in_mib(memory_limit_))};
 }

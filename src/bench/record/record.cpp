@@ -5,7 +5,9 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "bench/counted.h"
 #include "bench/record/metrics.h"
+#include "bench/record/rfc3339.h"
 #include "core/error.h"
 #include "core/nearest.h"
 
@@ -19,6 +21,8 @@ constexpr std::array<std::string_view, 14> kKeys = {
     "schema",    "key",           "case", "status", "reason", "metrics", "samples_ms",
     "rounds_ms", "rank_times_ms", "stop", "env",    "at",     "notes",   "trace"};
 constexpr std::array<std::string_view, 3> kStops = {"", "converged", "time_limit"};
+/// Written for a failure that says nothing of itself, such as a plug-in's.
+constexpr std::string_view kNoReason = "no reason was given";
 
 const json& required(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -71,6 +75,15 @@ std::string stop_of(const json& object) {
   return stop;
 }
 
+std::string time_of_record(const json& object) {
+  std::string at = optional_text(object, "at");
+  if (!at.empty() && !is_rfc3339(at)) {
+    throw_input_error("'at' is '{}', but must be a time of RFC 3339, such as 2026-05-01T10:00:00Z",
+                      at);
+  }
+  return at;
+}
+
 std::vector<double> numbers_of(const json& value, std::string_view key) {
   require_type(value.is_array(), key, "an array", value);
   std::vector<double> numbers;
@@ -103,14 +116,30 @@ std::vector<std::vector<double>> parsed_rounds(const json& object) {
   return rounds;
 }
 
+void check_sizes_of_rounds(const Record& record) {
+  if (record.rounds_ms.empty()) return;
+  std::size_t times = 0;
+  for (const auto& round : record.rounds_ms) times += round.size();
+  if (times != record.samples_ms.size()) {
+    throw_input_error("'rounds_ms' has {} in all, but 'samples_ms' has {}", counted(times, "time"),
+                      record.samples_ms.size());
+  }
+}
+
+/// Throws for a value below 0 of a metric of ours that has none there.
+void check_sign(const std::string& name, double value) {
+  const MetricInfo* known = find_metric(name);
+  if (known == nullptr || known->may_be_negative) return;
+  const std::string key = "metrics." + name;
+  if (known->unit == "ms") return require_time(value, key);
+  if (value < 0) throw_input_error("'{}' is {}, but is never negative", key, value);
+}
+
 std::map<std::string, double> metrics_of(const json& object) {
   std::map<std::string, double> metrics;
   for (const auto& [name, value] : object.items()) {
     const double number = number_of(value, "metrics." + name);
-    const MetricInfo* known = find_metric(name);
-    if (known != nullptr && known->unit == "ms" && !known->may_be_negative) {
-      require_time(number, "metrics." + name);
-    }
+    check_sign(name, number);
     metrics[name] = number;
   }
   return metrics;
@@ -171,11 +200,12 @@ void to_json(json& out, const Record& record) {
   check_finite(record.samples_ms, record);
   check_finite(record.rank_times_ms, record);
   for (const auto& round : record.rounds_ms) check_finite(round, record);
+  const bool gives_no_reason = !record.status.ok() && record.status.reason.empty();
   out = json{{"schema", kRecordSchema},
              {"key", record.c.key()},
              {"case", record.c},
              {"status", to_string(record.status.code)},
-             {"reason", record.status.reason},
+             {"reason", gives_no_reason ? kNoReason : record.status.reason},
              {"metrics", std::move(metrics)},
              {"samples_ms", record.samples_ms},
              {"stop", record.stop},
@@ -207,11 +237,12 @@ Record to_record(json&& object) {
   if (const json* metrics = optional_object(object, "metrics")) read.metrics = metrics_of(*metrics);
   read.samples_ms = optional_times(object, "samples_ms");
   read.rounds_ms = parsed_rounds(object);
+  check_sizes_of_rounds(read);
   read.rank_times_ms = optional_times(object, "rank_times_ms");
   read.stop = stop_of(object);
   const bool has_env = optional_object(object, "env") != nullptr;
   read.env = has_env ? std::move(object.at("env")) : json::object();
-  read.at = optional_text(object, "at");
+  read.at = time_of_record(object);
   if (const json* notes = optional_object(object, "notes")) {
     for (const auto& [name, value] : notes->items()) {
       read.notes[name] = text_of(value, "notes." + name);

@@ -41,7 +41,7 @@ struct Record {
   std::vector<double> rank_times_ms;  ///< over ranks: each one's median; else empty
   std::string stop;                   ///< "converged", "time_limit", or "" if nothing was timed
   SharedJson env;                     ///< machine, versions, commit, argv
-  std::string at;                     ///< RFC 3339, when the record was made
+  std::string at;                     ///< RFC 3339, when the record was made; "" if unknown
   /// Further facts about how the cell ran, in words: "lse": "not returned".
   std::map<std::string, std::string> notes;
   std::optional<DeviceTrace> trace;  ///< absent where nothing was sampled
@@ -50,9 +50,10 @@ struct Record {
 };
 
 /// A metric that is not finite has no JSON number: it is left out, and a note of its name says
-/// "nan", "inf" or "-inf".
+/// "nan", "inf" or "-inf". A failure without a reason gets one that says so.
 void to_json(nlohmann::json& json, const Record& record);
-/// Throws InputError naming the key that is missing or of the wrong type, or the unknown schema.
+/// Throws InputError naming the key that is missing, of the wrong type or of a value that no run
+/// writes, or the unknown schema.
 void from_json(const nlohmann::json& json, Record& record);
 /// The same of an object that is not needed any more.
 Record to_record(nlohmann::json&& json);

@@ -17,6 +17,8 @@
 #include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
 #include "bench/cell/tensors.h"
+#include "bench/counted.h"
+#include "bench/record/environment.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
 #include "core/printable.h"
@@ -103,6 +105,18 @@ Support supported(const Case& c, const GeneratedMask& generated) {
   return KernelRegistry::global().find(c.kernel, problem.device).supports(problem, generated.mask);
 }
 
+/// Bytes of inputs, outputs and reference; without the reference, whose estimate takes time per
+/// token, where the others alone pass what the cell may take here.
+std::int64_t estimate_bytes(const Case& c, const Mask& mask, const RunLimits& limits) {
+  static const std::int64_t host_bytes = available_memory();
+  const Problem problem = c.problem();
+  const std::int64_t tensors = tensor_bytes(problem);
+  std::int64_t limit = limits.memory_limit_mib << 20;
+  if (limit == 0 && problem.device == DeviceKind::cpu) limit = host_bytes;
+  if (limit > 0 && tensors > limit) return tensors;
+  return tensors + estimate_verifier_bytes(problem, mask, VerifyBudget{limits.verify_budget_s});
+}
+
 Row row_of(const Case& c, const GeneratedMask* generated, const RunLimits& limits, Totals& totals) {
   Row row;
   for (const char* axis : kColumns) row.push_back(find_axis(axis).text(c).value_or(""));
@@ -112,11 +126,8 @@ Row row_of(const Case& c, const GeneratedMask* generated, const RunLimits& limit
     return row;
   }
   const Mask& mask = generated->mask;
-  const Problem problem = c.problem();
-  const double flops = pass_flops(c.pass, problem, mask);
-  const std::int64_t bytes =
-      tensor_bytes(problem) +
-      estimate_verifier_bytes(problem, mask, VerifyBudget{limits.verify_budget_s});
+  const double flops = pass_flops(c.pass, c.problem(), mask);
+  const std::int64_t bytes = estimate_bytes(c, mask, limits);
   totals.flops += flops;
   totals.max_bytes = std::max(totals.max_bytes, bytes);
   row.push_back(fmt::format("{:.3f}", flops / 1e9));
@@ -149,9 +160,9 @@ void print_rows(std::ostream& out, const std::vector<Row>& rows) {
 
 void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
                   const SuiteSize& size, const RunLimits& limits, int rounds) {
-  fmt::print(out, "{} cell{} of {} problem{}, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
-             size.cells, size.cells == 1 ? "" : "s", size.problems, size.problems == 1 ? "" : "s",
-             totals.flops / 1e9, static_cast<double>(totals.max_bytes) / (1 << 20));
+  fmt::print(out, "{} of {}, {:.3f} GFLOP once through, at most {:.1f} MiB\n",
+             counted(size.cells, "cell"), counted(size.problems, "problem"), totals.flops / 1e9,
+             static_cast<double>(totals.max_bytes) / (1 << 20));
   if (const std::int64_t rest = size.cells - static_cast<std::int64_t>(listed); rest > 0) {
     fmt::print(out, "{} of them are not listed, and not in the figures\n", rest);
   }

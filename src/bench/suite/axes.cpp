@@ -342,14 +342,20 @@ std::span<const Axis> axis_table() {
   return table;
 }
 
+std::vector<const Axis*> named_axes() {
+  std::vector<const Axis*> axes;
+  for (const Axis& axis : axis_table()) axes.push_back(&axis);
+  axes.push_back(&tokens_per_rank_axis());
+  return axes;
+}
+
 const Axis& find_axis(std::string_view name) {
   for (const Axis& axis : axis_table()) {
     if (axis.name == name) return axis;
   }
   if (name == tokens_per_rank_axis().name) return tokens_per_rank_axis();
   Names known;
-  for (const Axis& axis : axis_table()) known.push_back(axis.name);
-  known.push_back(tokens_per_rank_axis().name);
+  for (const Axis* axis : named_axes()) known.push_back(axis->name);
   throw_input_error("unknown axis '{}'{}; longca list axes lists them", name,
                     suggestion(name, known));
 }

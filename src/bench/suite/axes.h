@@ -58,6 +58,9 @@ inline constexpr std::string_view kFound = "found";
 /// keys and records. Throws InputError that suggests the nearest name.
 const Axis& find_axis(std::string_view name);
 
+/// All that find_axis finds: the axes of the table and, behind them, `tokens_per_rank`.
+std::vector<const Axis*> named_axes();
+
 /// Whether cells that differ in this axis have different inputs or another reference: no kernel,
 /// pass, determinism, mode, and of the axes of ranks their number alone.
 bool shapes_problem(const Axis& axis);

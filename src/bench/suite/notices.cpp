@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 
+#include "bench/counted.h"
 #include "bench/suite/axis_values.h"
 
 namespace longca {
@@ -43,12 +44,12 @@ std::string describe_skipped(const Suite& suite, const CaseList& list) {
   std::map<std::string, std::size_t> reasons;
   for (const CaseList::Skipped& skipped : list.skipped) ++reasons[skipped.reason];
   const auto most = std::ranges::max_element(reasons, {}, [](const auto& r) { return r.second; });
-  std::string text =
-      fmt::format("{} leaves out {} cells: {}", suite.name, list.skipped.size(), most->first);
+  std::string text = fmt::format("{} leaves out {}: {}", suite.name,
+                                 counted(list.skipped.size(), "cell"), most->first);
   if (reasons.size() > 1) {
     const std::size_t others = reasons.size() - 1;
-    text += fmt::format(" ({} of them, and {} more reason{}: --dry-run of bench and cp lists all)",
-                        most->second, others, others == 1 ? "" : "s");
+    text += fmt::format(" ({} of them, and {}: --dry-run of bench and cp lists all)", most->second,
+                        counted(others, "more reason"));
   }
   return text;
 }

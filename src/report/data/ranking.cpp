@@ -16,18 +16,20 @@ std::vector<Pass> passes_of(const ViewRow& row, RankedWork work) {
 }
 
 /// Adds the pass to the row; false without a time.
-bool add_record(const Record* record, RankedRow& ranked) {
+bool add_pass(const ViewRow& row, Pass pass, RankedRow& ranked) {
+  const Record* record = row.pass(pass);
   const auto time = metric_of(record, "time_ms");
   const auto rate = metric_of(record, "tflops");
   if (!time || !rate || !record->status.ok()) return false;
   const double work = ranked.tflops * ranked.time_ms + *rate * *time;
   ranked.time_ms += *time;
   ranked.tflops = ranked.time_ms > 0 ? work / ranked.time_ms : 0;
-  const auto percent = metric_of(record, "time_ci_pct");
-  if (percent && ranked.half_width_ms) {
-    *ranked.half_width_ms += *percent / 100 * *time;
+  const auto& interval = row.interval(pass);
+  if (interval && ranked.interval) {
+    ranked.interval->low += interval->low;
+    ranked.interval->high += interval->high;
   } else {
-    ranked.half_width_ms.reset();
+    ranked.interval.reset();
   }
   return true;
 }
@@ -49,8 +51,7 @@ Rounds rounds_of_work(const ViewRow& row, RankedWork work) {
 
 bool is_tie(const RankedRow& fastest, const RankedRow& other) {
   if (other.time_ms <= fastest.time_ms * (1 + Ranking::kTie)) return true;
-  return fastest.half_width_ms && other.half_width_ms &&
-         other.time_ms - *other.half_width_ms <= fastest.time_ms + *fastest.half_width_ms;
+  return fastest.interval && other.interval && other.interval->low <= fastest.interval->high;
 }
 
 }  // namespace
@@ -64,8 +65,8 @@ Ranking rank(const ViewGroup& group, RankedWork work) {
   Ranking ranking;
   for (const ViewRow& row : group.rows) {
     const std::vector<Pass> passes = passes_of(row, work);
-    RankedRow ranked{.row = &row, .record = row.pass(passes.front()), .half_width_ms = 0.0};
-    const auto adds = [&](Pass pass) { return add_record(row.pass(pass), ranked); };
+    RankedRow ranked{.row = &row, .record = row.pass(passes.front()), .interval = TimeInterval{}};
+    const auto adds = [&](Pass pass) { return add_pass(row, pass, ranked); };
     if (std::ranges::all_of(passes, adds)) ranking.rows.push_back(ranked);
   }
   std::ranges::stable_sort(ranking.rows, {}, &RankedRow::time_ms);

@@ -32,9 +32,9 @@ struct RankedRow {
   const Record* record = nullptr;
   double time_ms = 0;
   double tflops = 0;
-  /// Half the 95 % confidence interval of time_ms, in ms; absent where too few repetitions ran. Of
-  /// a step that was added up the sum of both.
-  std::optional<double> half_width_ms;
+  /// The 95 % confidence interval of time_ms; absent where too few repetitions ran. Of a step that
+  /// was added up the sums of both passes' ends.
+  std::optional<TimeInterval> interval;
   /// The fastest, or a tie: of several rounds what compare_times does not call slower; of one round
   /// what is within kTie of it, or whose interval overlaps.
   bool is_first = false;

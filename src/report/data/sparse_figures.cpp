@@ -60,6 +60,9 @@ FigurePanel make_panel(const DensityTable& table, const DensityGroup& group, Kin
                                         format_figure(*metric_of(group.dense, "time_ms"))),
                     .setting = table.setting,
                     .mask = table.mask};
+  if (const std::string other = group.dense_difference(); !other.empty()) {
+    panel.note += ", " + other;
+  }
   for (const DensityLine& line : group.lines) {
     for (const bool is_total : {false, true}) add_line(panel, group, line, kind, is_total);
   }

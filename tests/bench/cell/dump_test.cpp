@@ -18,7 +18,7 @@ using ::testing::Key;
 using ::testing::UnorderedElementsAre;
 
 /// Dumps a cell with inputs of that seed and a backward pass.
-void dump(const std::filesystem::path& folder, std::uint64_t seed) {
+void dump(const std::filesystem::path& folder, std::uint64_t seed, bool sink = false) {
   Problem problem;
   problem.tokens_q = problem.tokens_k = 64;
   problem.heads_q = problem.heads_k = 2;
@@ -26,6 +26,7 @@ void dump(const std::filesystem::path& folder, std::uint64_t seed) {
   problem.head_dim_v = 8;
   problem.device = DeviceKind::cpu;
   problem.backward = true;
+  problem.sink = sink;
   MaskSpec spec;
   spec.tokens = 64;
   const Outputs outputs = Outputs::for_problem(problem);
@@ -61,6 +62,17 @@ TEST(Dump, ReplacesTheFilesOfAnEarlierOne) {
   EXPECT_EQ(second.size(), first.size());
   EXPECT_NE(second.at("q.npy"), first.at("q.npy"));
   EXPECT_EQ(second.at("mask.json"), first.at("mask.json"));
+}
+
+TEST(Dump, SinksAreANumberPerHead) {
+  const TempDirectory folder;
+  dump(folder / "cell", 1, true);
+  const auto files = contents(folder / "cell");
+  for (const char* name : {"sink.npy", "dsink.npy"}) {
+    ASSERT_TRUE(files.contains(name)) << name;
+    EXPECT_THAT(files.at(name), HasSubstr("'<f4'")) << name;
+    EXPECT_THAT(files.at(name), HasSubstr("'shape': (2,), }")) << name;
+  }
 }
 
 TEST(Dump, AFullDiskLeavesTheEarlierFiles) {

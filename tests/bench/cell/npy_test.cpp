@@ -69,6 +69,15 @@ TEST(Npy, LseIsHeadsByTokens) {
   EXPECT_EQ(payload(file, 6), (std::vector<float>{0, 1, 2, 3, 4, 5}));
 }
 
+TEST(Npy, AListHasOneDimension) {
+  const TempDirectory folder;
+  const std::vector<float> values = {0.5F, -1, 2};
+  write_npy(folder / "list.npy", values);
+  const std::string file = read_file(folder / "list.npy");
+  EXPECT_NE(file.find("'shape': (3,), }"), std::string::npos);
+  EXPECT_EQ(payload(file, 3), values);
+}
+
 TEST(Npy, AFileThatCannotBeWrittenIsNamed) {
   const HostLse lse(1, 1);
   lse.view().data[0] = 0;

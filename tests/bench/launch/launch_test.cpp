@@ -125,6 +125,19 @@ TEST_F(Launch, AForgedRecordCostsItsCell) {
   expect_nothing_left();
 }
 
+/// Without the reference, whose estimate takes time per token: 20000 · (6 + 3) rows of 32 float32
+/// values, their gradients and an lse are 44 MiB.
+TEST_F(Launch, AProblemThatIsTooLargeIsOutOfMemoryByItsTensorsAlone) {
+  const auto out = folder_ / "large.jsonl";
+  const auto result = run(out, {"-a", "kernel=naive", "-a", "tokens=20000", "-a", "dtype=float32",
+                                "--memory-limit", "8"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Status status = status_of(read_records(out).records, "naive");
+  EXPECT_EQ(status.code, StatusCode::oom);
+  EXPECT_THAT(status.reason, HasSubstr(" and, to verify, the whole problem of 44 MiB pass the "
+                                       "memory limit of 8 MiB"));
+}
+
 TEST_F(Launch, WhatARanksKernelLeavesBehindIsSeenAndEndsWithTheRanks) {
   const auto out = folder_ / "left.jsonl";
   const auto result =

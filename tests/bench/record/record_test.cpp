@@ -59,6 +59,16 @@ rc::Gen<double> finite_time() {
   });
 }
 
+/// The samples in rounds of random sizes.
+std::vector<std::vector<double>> in_rounds(const std::vector<double>& samples) {
+  std::vector<std::vector<double>> rounds(1);
+  for (const double sample : samples) {
+    if (*rc::gen::arbitrary<bool>()) rounds.emplace_back();
+    rounds.back().push_back(sample);
+  }
+  return rounds;
+}
+
 /// Any double of JSON, negative ones too.
 rc::Gen<double> finite_number() {
   return rc::gen::exec([] {
@@ -74,13 +84,12 @@ Record random_record() {
   record.status.reason = *rc::gen::string<std::string>();
   for (const MetricInfo& metric : metric_table()) {
     if (*rc::gen::arbitrary<bool>()) {
-      const bool is_time = metric.unit == "ms" && !metric.may_be_negative;
-      record.metrics.emplace(metric.name, is_time ? *finite_time() : *finite_number());
+      record.metrics.emplace(metric.name,
+                             metric.may_be_negative ? *finite_number() : *finite_time());
     }
   }
   record.samples_ms = *rc::gen::container<std::vector<double>>(finite_time());
-  record.rounds_ms = *rc::gen::container<std::vector<std::vector<double>>>(
-      rc::gen::container<std::vector<double>>(finite_time()));
+  if (*rc::gen::arbitrary<bool>()) record.rounds_ms = in_rounds(record.samples_ms);
   record.rank_times_ms = *rc::gen::container<std::vector<double>>(finite_time());
   record.stop = *rc::gen::element<std::string>("", "converged", "time_limit");
   record.env = {{"argv", {*rc::gen::string<std::string>()}}};
@@ -133,6 +142,19 @@ TEST(Record, RefusesRoundsThatAreNoTimes) {
     object["rounds_ms"] = json::parse(rounds);
     expect_input_error([&] { parse_one(object.dump()); }, "rounds_ms");
   }
+}
+
+TEST(Record, RoundsAreTogetherAsManyAsTheSamples) {
+  json object = json::parse(to_line(example()));
+  for (const char* rounds : {"[[1.4, 1.5], [1.6]]", "[[1.4, 1.5, 1.6], []]", "[]"}) {
+    object["rounds_ms"] = json::parse(rounds);
+    EXPECT_EQ(parse_one(object.dump()).samples_ms.size(), 3U) << rounds;
+  }
+  object["rounds_ms"] = json::parse("[[1.4, 1.5], [1.6, 1.7]]");
+  expect_input_error([&] { parse_one(object.dump()); },
+                     "'rounds_ms' has 4 times in all, but 'samples_ms' has 3");
+  object["rounds_ms"] = json::parse("[[1.4]]");
+  expect_input_error([&] { parse_one(object.dump()); }, "'rounds_ms' has 1 time in all, but");
 }
 
 TEST(Record, KeepsColumnsOfTheUsersOwn) {
@@ -310,6 +332,26 @@ TEST(Record, UnknownWordsAreNamed) {
   expect_input_error([&] { parse_one(object.dump()); }, "'stop' is 'tired'");
 }
 
+TEST(Record, AFailureSaysWhy) {
+  // A plug-in may say nothing.
+  const Record silent = failed(StatusCode::unsupported, "");
+  EXPECT_EQ(parse_one(to_line(silent)).status.reason, "no reason was given");
+  EXPECT_EQ(parse_one(to_line(example())).status.reason, "");
+}
+
+TEST(Record, WasMadeAtATimeOfRfc3339) {
+  json object = example();
+  for (const char* at : {"yesterday", "2026-13-45T99:99:99Z", "2026-05-01"}) {
+    object["at"] = at;
+    expect_input_error([&] { parse_one(object.dump()); },
+                       fmt::format("'at' is '{}', but must be a time of RFC 3339", at));
+  }
+  object["at"] = "2026-05-01T12:00:00+02:00";
+  EXPECT_EQ(parse_one(object.dump()).at, object["at"]);
+  object.erase("at");
+  EXPECT_EQ(parse_one(object.dump()).at, "") << "unknown";
+}
+
 TEST(Record, NumbersBeyondADoubleAreRefused) {
   std::string line = to_line(example());
   line.replace(line.find("1.5"), 3, "1e999");
@@ -373,6 +415,27 @@ TEST(Record, NegativeTimesAreRefused) {
   json object = example();
   object["metrics"]["exposed_comm_ms"] = -0.01;
   EXPECT_EQ(parse_one(object.dump()).metrics.at("exposed_comm_ms"), -0.01);
+}
+
+TEST(Record, MetricsBelowZeroAreRefused) {
+  for (const MetricInfo& metric : metric_table()) {
+    json object = example();
+    object["metrics"][metric.name] = -0.5;
+    const std::string name(metric.name);
+    if (metric.may_be_negative) {
+      EXPECT_EQ(parse_one(object.dump()).metrics.at(name), -0.5);
+    } else {
+      expect_input_error([&] { parse_one(object.dump()); },
+                         fmt::format("'metrics.{}' is -0.5", name));
+    }
+  }
+  json object = example();
+  object["metrics"]["tflops"] = -0.5;
+  expect_input_error([&] { parse_one(object.dump()); },
+                     "'metrics.tflops' is -0.5, but is never negative");
+  object["metrics"].erase("tflops");
+  object["metrics"]["mine"] = -0.5;
+  EXPECT_EQ(parse_one(object.dump()).metrics.at("mine"), -0.5);
 }
 
 TEST(Record, RepeatedKeysAreRefusedAtAnyDepth) {

@@ -64,6 +64,23 @@ skip = "not today"
                 "1 left out by the suite: not today\n");
 }
 
+/// Tensors of 1024 · (4 + 2) rows of 64 float32 values and an lse of 4 · 1024 are 1.5 MiB.
+TEST(DryRun, EstimatesTheReferenceOnlyWhereTheTensorsFit) {
+  const auto listed = [](const std::string& run) {
+    const Suite suite = parse_suite(
+        "[axes]\nkernel = \"naive\"\nmask = \"full\"\ntokens = 1024\nheads = \"4:2\"\n"
+        "dim = 32\ndtype = \"float32\"\npass = \"forward\"\n" +
+            run,
+        "s.toml");
+    std::ostringstream out;
+    print_dry_run(out, expand(suite), size_of(suite), suite.limits);
+    return out.str();
+  };
+  EXPECT_THAT(listed("[run]\nmemory_limit_mib = 1\n"), ::testing::HasSubstr(", at most 1.5 MiB\n"));
+  EXPECT_THAT(listed("[run]\nmemory_limit_mib = 2\n"),
+              ::testing::Not(::testing::HasSubstr(", at most 1.5 MiB\n")));
+}
+
 TEST(DryRun, SaysWhatWillNotRun) {
   EXPECT_THAT(dry_run("[axes]\nkernel = \"block_sparse\"\nmask = \"causal\"\n"),
               ::testing::HasSubstr("unsupported: block_sparse takes block-sparse masks only"));

@@ -90,8 +90,7 @@ TEST(Outputs, AnOutputIsNoInputAndNoOtherOutput) {
                   "-a", "mask=causal",     "-a",    "tokens=64",    "-a",      "pass=forward",
                   "-a", "kernel=naive",    "-a",    "device=cpu"});
   EXPECT_EQ(traced.exit_code, 2);
-  EXPECT_THAT(traced.err,
-              HasSubstr("--out would overwrite " + out.string() + ", which --trace writes too"));
+  EXPECT_THAT(traced.err, HasSubstr("--trace would overwrite the records in " + out.string()));
   EXPECT_EQ(read_file(out), before);
   const fs::path plugin = folder / "plugin.so";
   fs::copy_file(FAULT_PLUGIN, plugin);

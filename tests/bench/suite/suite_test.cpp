@@ -264,6 +264,20 @@ skip = "rare"
   EXPECT_EQ(describe_skipped(suite, {}), "");
 }
 
+TEST(Notices, OneCellHasNoPlural) {
+  const Suite suite = parse_suite(R"(
+[axes]
+mask = ["causal", "full"]
+kernel = "naive"
+pass = "forward"
+[[exceptions]]
+when = { mask = "causal" }
+skip = "known"
+)",
+                                  "s.toml");
+  EXPECT_EQ(describe_skipped(suite, expand(suite)), "s leaves out 1 cell: known");
+}
+
 TEST(Notices, SayTheDefaultsThatCellsHave) {
   Suite suite = load_suite("quick");
   drop_mask_axes(suite);

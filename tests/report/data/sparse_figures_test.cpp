@@ -45,6 +45,16 @@ TEST(SparseFigures, TimeOverDensityAndSpeedOverKeptMass) {
   EXPECT_EQ(settings_to_draw(figures[1]).size(), 1U);
 }
 
+TEST(SparseFigures, APanelNamesInputsThatDifferFromTheDenseCells) {
+  std::vector<Record> records = small_records();
+  for (Record& record : records) {
+    if (record.c.density) record.c.inputs = "clustered";
+  }
+  const auto comparison = compare_with_dense(records);
+  EXPECT_EQ(make_sparse_figures(comparison)[0].panels[0].note,
+            "dense: fa3, 50.3 ms, inputs normal; above: naive from 5.02");
+}
+
 TEST(SparseFigures, APanelPerLengthSaysWhatItIsComparedWith) {
   const auto records = small_records();
   const auto comparison = compare_with_dense(records);
