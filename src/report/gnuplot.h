@@ -10,8 +10,7 @@ namespace longca {
 /// Quotes any text as a gnuplot string. gnuplot expands nothing inside single quotes: no escapes,
 /// no macros, no shell commands. The text is made `printable`, and ' becomes U+2019, because
 /// gnuplot 5 reads doubled quotes in some places only. Characters from U+2E80 on (CJK, emoji)
-/// become
-/// '?': where no font has them, PNG shows one glyph as large as the figure.
+/// become '?': where no font has them, PNG shows one glyph as large as the figure.
 std::string gnuplot_quoted(std::string_view text);
 
 /// A figure takes a tenth of a second.

@@ -146,8 +146,8 @@ inline std::int32_t saturated(std::int64_t cycles) {
 /// The key tiles of every query tile of a mask: plain data, copied to the device as it is.
 struct TileLists {
   Tiling tiling;
-  /// Whether there are partial tiles of two sub-tiles that one row group alone sees, all its rows
-  /// all keys, and none other, and those of both groups come in turn.
+  /// Whether row groups take turns: there are partial tiles of two sub-tiles, one row group alone
+  /// sees each of them, all of its rows all keys, and those of the two groups alternate.
   bool in_turn = false;
   /// 1 for a static mask, else the lists of the mask: query head h of H uses h · list_heads / H.
   std::int64_t list_heads = 1;

@@ -364,9 +364,8 @@ struct ForwardConsumer {
     return repeats;
   }
 
-  /// Computes the tiles from `i` on that this warpgroup sees, with a P V pending, until more follow
-  /// each other that it does not see than may pass: the next V would take the stage of the pending
-  /// one.
+  /// Computes the tiles from `i` on that this warpgroup sees, with a P V pending. It lets tiles
+  /// pass that it does not see, until the next V would take the stage of the pending one.
   template <TileSoftmax kSoftmax>
   __device__ __forceinline__ void attend_turns(int& i, int count, float slack) {
     for (int passed = 0; i < count; ++i) {
@@ -381,8 +380,8 @@ struct ForwardConsumer {
     }
   }
 
-  /// attend() with kInTurn: likewise narrow tiles, full ones, other partial ones. No pattern: of
-  /// what a row group sees, every row sees all keys.
+  /// attend() with kInTurn: narrow tiles, full ones, other partial ones. But for narrow tiles every
+  /// row sees all keys of what its group sees. Returns what attend_unchecked() does.
   __device__ __forceinline__ bool attend_in_turn(const WorkTile& work) {
     const int full_end = work.narrow_tiles + work.full_tiles;
     const int count = work.partial_count + work.full_tiles;
