@@ -105,6 +105,7 @@ struct SliceForwardCycles {
   std::int64_t pair_start_cycles = 0;
   double pair_tile_share = 0;
   double half_tile_share = 0;
+  double in_turn_tile_share = 0;
   double min_pack_gain = 0;
   double min_unchecked_tiles = 0;
   double min_in_turn_tiles = 0;

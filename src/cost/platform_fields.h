@@ -104,6 +104,8 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
               tiles.pair_tile_share);
   visit.field("half_tile_share", "Factor on a tile's cycles where one of its row groups sees it.",
               tiles.half_tile_share);
+  visit.field("in_turn_tile_share", "The same where row groups take turns.",
+              tiles.in_turn_tile_share);
   visit.field("min_pack_gain",
               "Packs within this factor of the best one's cycles are equal: the smallest is taken.",
               tiles.min_pack_gain);

@@ -6,6 +6,8 @@
 
 #include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "mask/block_draw.h"
+#include "mask/block_lists.h"
 #include "mask/generators.h"
 
 namespace longca::slice {
@@ -48,6 +50,22 @@ TEST(CallEstimate, HeadsThatDoNotShareTheCacheEndLater) {
   const double apart = estimate_forward(mask, kShape, platform).seconds;
   platform.device.cache_bytes *= 100;
   EXPECT_GT(apart, 1.1 * estimate_forward(mask, kShape, platform).seconds);
+}
+
+/// Of 64 blocks of keys one row group sees the even ones, the other the odd ones: 16 tiles each, in
+/// turn. One query tile for each of 64 heads, on more SMs.
+TEST(CallEstimate, TilesInTurnTakeTheirShare) {
+  BlockLists blocks{.q_bounds = {0, 64, 128}, .k_bounds = uniform_bounds(4096, 64)};
+  blocks.offsets = {0, 32, 64};
+  for (int i = 0; i < 64; ++i) blocks.indices.push_back(i < 32 ? 2 * i : 2 * (i - 32) + 1);
+  const Mask mask = Mask::from_blocks(128, 4096, {{0, 128, 0, 4096}}, blocks);
+  const cost::Platform& platform = cost::default_platform();
+  const cost::SliceForwardCycles& rates = platform.slice.forward;
+  const cost::ForwardCall& call = platform.call.forward;
+  const double tiles = 32 * rates.in_turn_tile_share * static_cast<double>(rates.full_tile_cycles);
+  const double cycles = static_cast<double>(call.start_cycles + rates.tile_start_cycles) + tiles;
+  EXPECT_NEAR(estimate_forward(mask, {64, 64, 128, 2}, platform).seconds,
+              call.seconds_per_call + cycles / call.cycles_per_second, 1e-9);
 }
 
 TEST(CallEstimate, BackwardCountsRowsAndTheLastCtasEnd) {

@@ -79,10 +79,11 @@ BlockTiles place_block_tiles(const BlockPlan& plan, std::span<const BlockTileCou
     tile.partial_count = counts[i].partial;
     tile.runs_begin = static_cast<std::int32_t>(placed.runs);
     tile.full_tiles = counts[i].full_tiles;
-    const TileCounts tiles{counts[i].full_tiles, counts[i].partial - counts[i].narrow_tiles,
-                           counts[i].narrow_tiles};
+    const TileCounts tiles{.full = counts[i].full_tiles,
+                           .narrow = counts[i].narrow_tiles,
+                           .in_turn = counts[i].pairs[0] + counts[i].pairs[1]};
     tile.cost = saturated(tiles.cycles(platform.slice.forward));
-    lists.in_turn = lists.in_turn || counts[i].pairs[0] + counts[i].pairs[1] > 0;
+    lists.in_turn = lists.in_turn || tiles.in_turn > 0;
     placed.partial += counts[i].partial;
     placed.runs += counts[i].runs;
     lists.tiles.push_back(tile);

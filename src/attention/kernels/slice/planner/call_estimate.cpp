@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "attention/kernels/slice/planner/block_lists.h"
 #include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
@@ -35,6 +36,7 @@ class ForwardSchedule {
                pairs_fit(shared_heads(mask, shape), tiling_.pack, shape.head_dim)),
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, tiling_, platform)),
+        takes_turns_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack)),
         workers_(std::max(static_cast<int>(platform.device.sms) / ctas(), 1)),
         schedule_(workers_) {
     for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
@@ -79,7 +81,12 @@ class ForwardSchedule {
                              .subspan(static_cast<std::size_t>(tile.partial_begin),
                                       static_cast<std::size_t>(tile.partial_count));
     const auto masked = std::ranges::count_if(partial, masks_both_groups);
-    const double alone = tile.cost + call_.both_groups_cycles * static_cast<double>(masked);
+    double alone = tile.cost + call_.both_groups_cycles * static_cast<double>(masked);
+    if (takes_turns_) {
+      const TileCounts of_one_group{.partial = std::ranges::count_if(partial, is_of_one_group)};
+      const TileCounts in_turn{.in_turn = of_one_group.partial};
+      alone += static_cast<double>(in_turn.tile_cycles(rates_) - of_one_group.tile_cycles(rates_));
+    }
     const auto start = static_cast<double>(call_.start_cycles);
     if (!pairs_) return start + alone;
     return start + static_cast<double>(rates_.pair_start_cycles) +
@@ -91,12 +98,19 @@ class ForwardSchedule {
     return tile.k_begin[1] != kAbsent && tile.pattern[0] != kNone && tile.pattern[1] != kNone;
   }
 
+  /// Whether a partial tile of two sub-tiles has work for one row group.
+  static bool is_of_one_group(const PartialTile& tile) {
+    return tile.k_begin[1] != kAbsent && (tile.pattern[0] == kNone) != (tile.pattern[1] == kNone);
+  }
+
   const cost::SliceForwardCycles& rates_;
   const cost::ForwardCall& call_;
   Tiling tiling_;
   bool pairs_;  ///< of head blocks or query tiles
   int heads_q_;
   TileLists lists_;
+  /// Whether the device makes the lists, in which row groups take turns; lists_ are the host's.
+  bool takes_turns_;
   int workers_;  ///< CTAs, or pairs of them, that run at a time
   cost::ListSchedule<double> schedule_;
   std::vector<double> tile_cycles_;  ///< of lists_.tiles

@@ -122,10 +122,13 @@ struct TileCounts {
   std::int64_t full = 0;
   std::int64_t partial = 0;  ///< of two sub-tiles
   std::int64_t narrow = 0;   ///< partial ones of one sub-tile
+  std::int64_t in_turn = 0;  ///< of two sub-tiles, where row groups take turns
 
   std::int64_t tile_cycles(const cost::SliceForwardCycles& rates) const {
+    const double turns = rates.in_turn_tile_share * static_cast<double>(in_turn);
     return full * rates.full_tile_cycles + partial * rates.partial_tile_cycles +
-           narrow * rates.sub_tile_cycles;
+           narrow * rates.sub_tile_cycles +
+           static_cast<std::int64_t>(turns * static_cast<double>(rates.full_tile_cycles));
   }
   std::int64_t cycles(const cost::SliceForwardCycles& rates) const {
     return rates.tile_start_cycles + tile_cycles(rates);
