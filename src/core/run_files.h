@@ -31,7 +31,7 @@ class RunFiles {
     dev_t device = 0;
     ino_t inode = 0;
     std::string name{};
-    auto operator<=>(const Identity&) const = default;
+    auto operator<=>(const Identity&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   struct Use {
     std::string what;

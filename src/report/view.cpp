@@ -66,8 +66,8 @@ AxisTexts texts_of(const Record& record, std::span<const Facet> facets) {
 }
 
 void sort_view(View& view) {
-  std::ranges::stable_partition(
-      view.sections, [](const ViewSection& section) { return !names_origin(section.setting); });
+  std::stable_partition(view.sections.begin(), view.sections.end(),
+                        [](const ViewSection& section) { return !names_origin(section.setting); });
   const auto order = [](const ViewGroup& group) {
     return std::make_tuple(mask_index(group.mask), group.mask, group.tokens, group.ranks);
   };

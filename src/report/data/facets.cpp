@@ -68,8 +68,9 @@ class Measurers {
     std::size_t conflicts = 0;
     for (const auto& [key, cells] : cases) {
       latest.insert(latest_of(cells));
-      conflicts += std::ranges::any_of(
-          cells, [&](const Cell& cell) { return cell.name != cells.front().name; });
+      const std::string& first = cells.front().name;
+      const auto differs = [&first](const Cell& cell) { return cell.name != first; };
+      conflicts += std::ranges::any_of(cells, differs) ? 1 : 0;
     }
     if (conflicts == 0) return;
     const bool all_named = latest.size() == 1 || conflicts == cases.size();

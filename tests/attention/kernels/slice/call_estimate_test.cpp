@@ -55,8 +55,10 @@ TEST(CallEstimate, HeadsThatDoNotShareTheCacheEndLater) {
 /// Of 64 blocks of keys one row group sees the even ones, the other the odd ones: 16 tiles each, in
 /// turn. One query tile for each of 64 heads, on more SMs.
 TEST(CallEstimate, TilesInTurnTakeTheirShare) {
-  BlockLists blocks{.q_bounds = {0, 64, 128}, .k_bounds = uniform_bounds(4096, 64)};
-  blocks.offsets = {0, 32, 64};
+  BlockLists blocks{.q_bounds = {0, 64, 128},
+                    .k_bounds = uniform_bounds(4096, 64),
+                    .offsets = {0, 32, 64},
+                    .indices = {}};
   for (int i = 0; i < 64; ++i) blocks.indices.push_back(i < 32 ? 2 * i : 2 * (i - 32) + 1);
   const Mask mask = Mask::from_blocks(128, 4096, {{0, 128, 0, 4096}}, blocks);
   const cost::Platform& platform = cost::default_platform();
