@@ -325,6 +325,16 @@ struct ForwardConsumer {
     return Shape::kStepsPerTile == 1 || i < work.narrow_tiles ? 0 : (i - work.narrow_tiles) % 2;
   }
 
+  /// Computes a work tile's narrow tiles, which come first. Returns how many.
+  __device__ __forceinline__ int attend_narrow(const WorkTile& work) {
+    int i = 0;
+    for (; i < work.narrow_tiles; ++i) {
+      sees_tile() ? narrow_step() : skip_tile();
+      release_stored();
+    }
+    return i;
+  }
+
   /// attend() with kUnchecked: narrow tiles, full ones, other partial ones. Returns whether this
   /// thread's sums say that a row max should have moved. If not, in any thread of the warpgroup,
   /// the results have the bits that they have with `checks`, where none has moved either.
@@ -334,11 +344,7 @@ struct ForwardConsumer {
     const int count = work.partial_count + work.full_tiles;
     const bool has_full = work.full_tiles > 0;
     bool repeats = false;
-    int i = 0;
-    for (; i < work.narrow_tiles; ++i) {
-      sees_tile() ? narrow_step() : skip_tile();
-      release_stored();
-    }
+    int i = attend_narrow(work);
     while (i < count) {
       if (i >= full_end && !sees_tile()) {
         skip_tile();
@@ -386,11 +392,7 @@ struct ForwardConsumer {
     const int full_end = work.narrow_tiles + work.full_tiles;
     const int count = work.partial_count + work.full_tiles;
     bool repeats = false;
-    int i = 0;
-    for (; i < work.narrow_tiles; ++i) {
-      sees_tile() ? narrow_step() : skip_tile();
-      release_stored();
-    }
+    int i = attend_narrow(work);
     while (i < count) {
       if (!sees_tile()) {
         skip_tile();
@@ -426,12 +428,8 @@ struct ForwardConsumer {
     constexpr int kSteps = Shape::kStepsPerTile;
     const int partial = work.narrow_tiles + kSteps * (work.partial_count - work.narrow_tiles);
     const int count = partial + kSteps * work.full_tiles;
-    int i = 0;
     // Where all steps are of one sub-tile, those of narrow tiles are like others.
-    for (; kSteps == 1 && i < work.narrow_tiles; ++i) {
-      sees_tile() ? narrow_step() : skip_tile();
-      release_stored();
-    }
+    int i = kSteps == 1 ? attend_narrow(work) : 0;
     while (i < count) {
       if (i < partial && !sees_tile()) {
         skip_tile();
