@@ -16,6 +16,7 @@
 #include "bench/cell/steps.h"
 #include "bench/run/runner.h"
 #include "bench/suite/suite.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/printable.h"
 #include "run_verbs.h"
@@ -114,8 +115,8 @@ void print_measured(std::ostream& out, const Measured& measured,
     return;
   }
   out << fmt::format(
-      "Measured {} cell{} in {:.0f} s, in {}{}\n", measured.records.size(),
-      measured.records.size() == 1 ? "" : "s", measured.seconds, printable(measured.file),
+      "Measured {} in {:.0f} s, in {}{}\n", counted(measured.records.size(), "cell"),
+      measured.seconds, printable(measured.file),
       measured.left > 0 ? fmt::format("; {} more did not fit the time", measured.left) : "");
   for (const advise::ChangedChoice& change : changes) {
     out << "  " << printable(advise::title_of({.problem = change.problem})) << '\n'

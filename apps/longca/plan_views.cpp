@@ -10,6 +10,7 @@
 
 #include "bench/cell/problem.h"
 #include "bench/suite/scheme_axes.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "parallel/plan/explain.h"
 #include "report/plan_plot.h"
@@ -59,8 +60,7 @@ void announce_lines(std::span<const Case> plans, int ranks_per_node) {
   std::int64_t ranks = 0;
   for (const Case& c : plans) ranks += *c.ranks;
   const std::string amount =
-      fmt::format("{} plan{} of {} rank{} in all", plans.size(), plans.size() == 1 ? "" : "s",
-                  ranks, ranks == 1 ? "" : "s");
+      fmt::format("{} of {} in all", counted(plans.size(), "plan"), counted(ranks, "rank"));
   if (ranks > kMaxRanks) {
     throw_input_error("--explain: too much to print: {}, and at most {} ranks", amount, kMaxRanks);
   }

@@ -17,7 +17,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "bench/counted.h"
 #include "bench/plugin_loader.h"
 #include "bench/record/environment.h"
 #include "bench/record/origin.h"
@@ -28,6 +27,7 @@
 #include "bench/run/run_cells.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/notices.h"
+#include "core/counted.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"

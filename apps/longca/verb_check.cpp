@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "bench/counted.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/cases.h"
+#include "core/counted.h"
 #include "core/output_file.h"
 #include "core/printable.h"
 #include "run_verbs.h"

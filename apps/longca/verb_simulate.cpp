@@ -14,6 +14,7 @@
 #include "bench/record/record.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/cases.h"
+#include "core/counted.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"
@@ -163,8 +164,7 @@ class Explanation {
 
  private:
   static std::string amount(std::size_t cells) {
-    return fmt::format("what {} cell{} wait{} for", cells, cells == 1 ? "" : "s",
-                       cells == 1 ? "s" : "");
+    return fmt::format("what {} wait{} for", counted(cells, "cell"), cells == 1 ? "s" : "");
   }
 
   std::string text_;

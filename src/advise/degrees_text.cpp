@@ -12,16 +12,13 @@
 #include <vector>
 
 #include "advise/advice_text.h"
+#include "core/counted.h"
 #include "core/number_runs.h"
 #include "core/printable.h"
 #include "report/format.h"
 
 namespace longca::advise {
 namespace {
-
-std::string counted(std::int64_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 /// "812.3 ms", from ten seconds on "12.3 s".
 std::string time_text(double ms) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bench/suite/axes.h"
+#include "core/counted.h"
 #include "core/printable.h"
 #include "report/format.h"
 #include "report/terminal_text.h"
@@ -105,8 +106,8 @@ class ComparisonPrinter {
  private:
   void print_counts() {
     const std::size_t cells = comparison_.cells.size();
-    text_.line(Ink::bold, fmt::format("{} cell{}: {}", cells, cells == 1 ? "" : "s",
-                                      counts_text(comparison_.counts)));
+    text_.line(Ink::bold,
+               fmt::format("{}: {}", counted(cells, "cell"), counts_text(comparison_.counts)));
     print_failed_alike();
   }
 
@@ -133,8 +134,7 @@ class ComparisonPrinter {
     for (const auto& [count, why] : std::span(failed).subspan(lines)) left += count;
     if (left == 0) return;
     const std::size_t reasons = failed.size() - lines;
-    fmt::print(out_, "and {} more reason{} of {} cell{}\n", reasons, reasons == 1 ? "" : "s", left,
-               left == 1 ? "" : "s");
+    fmt::print(out_, "and {} of {}\n", counted(reasons, "more reason"), counted(left, "cell"));
   }
 
   void print_environment() {

@@ -9,6 +9,7 @@
 
 #include "bench/record/origin.h"
 #include "bench/suite/axes.h"
+#include "core/counted.h"
 #include "report/data/draws.h"
 #include "report/data/facets.h"
 #include "report/scheme_names.h"
@@ -286,7 +287,7 @@ std::string join_kernels(std::span<const std::string> kernels) {
 }
 
 std::string describe_counts(const View& view) {
-  std::string text = fmt::format("{} cell{}", view.cells(), view.cells() == 1 ? "" : "s");
+  std::string text = counted(view.cells(), "cell");
   std::string_view separator = ": ";
   for (const auto& [status, n] : view.status_counts) {
     text += fmt::format("{}{} {}", separator, n, to_string(status));

@@ -4,8 +4,8 @@
 #include <unordered_map>
 
 #include "bench/compare/environment_changes.h"
-#include "bench/counted.h"
 #include "bench/record/origin.h"
+#include "core/counted.h"
 #include "core/error.h"
 
 namespace longca {

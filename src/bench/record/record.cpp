@@ -5,9 +5,9 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "bench/counted.h"
 #include "bench/record/metrics.h"
 #include "bench/record/rfc3339.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/nearest.h"
 

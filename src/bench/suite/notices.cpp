@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "bench/counted.h"
 #include "bench/suite/axis_values.h"
+#include "core/counted.h"
 
 namespace longca {
 namespace {

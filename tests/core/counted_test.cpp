@@ -1,4 +1,4 @@
-#include "bench/counted.h"
+#include "core/counted.h"
 
 #include <gtest/gtest.h>
 
