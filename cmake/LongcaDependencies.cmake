@@ -49,7 +49,7 @@ endfunction()
 
 option(LONGCA_CUDA "Build for NVIDIA GPUs where a CUDA compiler is found" ON)
 set(LONGCA_INSTANTIATIONS "$ENV{LONGCA_INSTANTIATIONS}" CACHE STRING
-  "What our own GPU kernels are built for: few (bfloat16, 128 dimensions), default (slice also float16, 64, and in bfloat16 192:128 and 256) or all")
+  "What our own GPU kernels are built for: few (bfloat16, 128 dimensions), default (slice also float16, 64, and in bfloat16 96, 192:128 and 256) or all")
 set(LONGCA_CUDA_ARCHITECTURES "$ENV{LONGCA_CUDA_ARCHITECTURES}" CACHE STRING
   "GPU architectures of our own kernels, or all that there is code for; empty: those of this machine's GPUs, else all")
 set(LONGCA_WITH_CUDA OFF)

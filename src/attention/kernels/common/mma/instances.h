@@ -23,7 +23,8 @@ inline constexpr Instances kSliceInstances =
     LONGCA_INSTANTIATIONS >= 1 ? Instances::four : Instances::one;
 inline constexpr Instances kOtherInstances =
     LONGCA_INSTANTIATIONS >= 2 ? Instances::four : Instances::one;
-/// slice's instances of wider heads, 192:128 and 256: in bfloat16, with all instances in float16.
+/// slice's instances of 96 dimensions and of wider heads, 192:128 and 256: in bfloat16, with all
+/// instances in float16.
 inline constexpr bool kWideInstances = LONGCA_INSTANTIATIONS >= 1;
 inline constexpr bool kWideFloat16 = LONGCA_INSTANTIATIONS >= 2;
 
@@ -63,7 +64,8 @@ bool instantiate(DType dtype, int head_dim, Launch launch) {
   return false;
 }
 
-/// Calls `launch<Element>()` if wider heads have that instance, else returns false.
+/// Calls `launch<Element>()` if 96 dimensions and wider heads have that instance, else returns
+/// false.
 template <typename Launch>
 bool instantiate_wide(DType dtype, Launch launch) {
   if constexpr (kWideInstances) {

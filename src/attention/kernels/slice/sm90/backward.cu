@@ -17,6 +17,7 @@ void launch_backward(const BackwardParams& params, DType dtype, const DimPair& d
   const auto launch_instance = [&]<typename Element, int kDim>() {
     launch<Element, HeadDims<kDim>>(params, dtype, dims, part, stream);
   };
+  if (backward_96(params, dtype, dims, part, stream)) return;
   if (mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(dims), launch_instance)) return;
   if (backward_192(params, dtype, dims, part, stream)) return;
   if (backward_256(params, dtype, dims, part, stream)) return;

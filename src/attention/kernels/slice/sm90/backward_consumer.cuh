@@ -9,15 +9,16 @@
 
 namespace longca::slice::sm90 {
 
-/// The consumer for 128 dimensions. A warpgroup owns 64 of the 128 keys,
-/// and computes their dK and dV; of dQ, it computes half of the dimensions over all 128 keys.
+/// The consumer for 96 and 128 dimensions. A warpgroup owns 64 of the 128 keys, and computes their
+/// dK and dV; of dQ, it computes 64 columns over all 128 keys, the second one of 96 dimensions half
+/// of them over zeros.
 template <typename Shape>
 struct BackwardConsumer : BackwardScores<Shape> {
   using T = typename Shape::T;
   using Base = BackwardScores<Shape>;
   using Base::args, Base::shared, Base::group, Base::warp, Base::lane, Base::arrive;
   static constexpr int kDim = Shape::kDim;
-  static constexpr int kDqCount = kDim / 4;  ///< of the thread: dQ of [64, kDim / 2]
+  static constexpr int kDqCount = Shape::kDqColumns / 2;  ///< of the thread
 
   ptx::PipelineState<Shape::kStages> pipe{};
   ptx::PipelineState<2> ds_pipe{};
@@ -37,13 +38,14 @@ struct BackwardConsumer : BackwardScores<Shape> {
     }
   }
 
-  /// dq = dS K: [64 rows, this warpgroup's half of the dimensions], over all 128 keys. `ds` is dSᵀ,
-  /// an MN-major A.
+  /// dq = dS K: [64 rows, this warpgroup's kDqColumns], over all 128 keys. `ds` is dSᵀ, an MN-major
+  /// A.
   __device__ __forceinline__ void multiply_dq(float (&dq)[kDqCount], const unsigned char* ds,
                                               const unsigned char* keys) const {
     using ptx::Major;
-    const int column = group * (kDim / 2);
+    static_assert(Shape::kDqColumns == 64);
     const std::uint64_t a = ptx::smem_descriptor(ptx::shared_address(ds), 0);
+    const int column = group * Shape::kDqColumns;
     const std::uint64_t b = ptx::smem_descriptor(
         ptx::shared_address(keys) + column / 64 * Shape::kKeyColumnBytes + column % 64 * 2,
         Shape::kKeyColumnBytes);
@@ -58,13 +60,20 @@ struct BackwardConsumer : BackwardScores<Shape> {
   /// Hands dQ to a BackwardDqAccumulator through shared memory, in the layout of dq_accum.
   __device__ __forceinline__ void add_dq(const float (&dq)[kDqCount], const RowTile& tile) {
     wait_dq_empty(dq_pipe.index);
-    float* staged = shared.dq[dq_pipe.index][group * 4 + warp];
+    stage_dq(dq, dq_pipe.index, group);
+    signal_dq_full(tile);
+  }
+
+  /// Stores dQ of a part's columns in a buffer.
+  __device__ __forceinline__ void stage_dq(const float (&dq)[kDqCount], int buffer,
+                                           int part) const {
+    float* staged = Shape::dq_of_warp(shared, buffer, part * 4 + warp);
 #pragma unroll
     for (int i = 0; i < kDqCount; i += 4) {
+      if (part == 1 && i >= Shape::kLastDqColumns / 2) break;
       *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
           make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
     }
-    signal_dq_full(tile);
   }
 
   __device__ __forceinline__ void signal_dq_full(const RowTile& tile) {
@@ -344,12 +353,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
       ptx::warpgroup_wait_group<0>();
       ptx::warpgroup_fence_operand(dq);
       if (half == 1) sync_half();  // no warp reads dSᵀ any more
-      float* staged = shared.dq[group][half * 4 + warp];
-#pragma unroll
-      for (int i = 0; i < kDqCount; i += 4) {
-        *reinterpret_cast<float4*>(staged + i * 32 + lane * 4) =
-            make_float4(dq[i], dq[i + 1], dq[i + 2], dq[i + 3]);
-      }
+      stage_dq(dq, group, half);
     }
     ptx::warpgroup_fence_operand(dk);
     ptx::warpgroup_fence_operand(dv);

@@ -173,11 +173,15 @@ void launch(const BackwardParams& params, DType dtype, const DimPair& dims, Back
   if (part == BackwardPart::rows) return;
   if (args.work_items > 0) {
     if (params.lists.tells_halves) {
-      if (Dims::kDim != 128 || Dims::kValueDim != 128 || params.softcap.cap != 0) {
+      if (!takes_halves(dims) || params.softcap.cap != 0) {
         throw std::logic_error("slice: lists that tell halves for head dimension " +
                                to_string(dims) + " or a softcap");
       }
-      launch_halves(args, dtype, stream);
+      if constexpr (Dims::kDim == 96) {
+        launch_main<BackwardShape<T, Dims, false, true>>(args, stream);
+      } else {
+        launch_halves(args, dtype, stream);
+      }
     } else if (params.softcap.cap == 0) {
       launch_main<BackwardShape<T, Dims>>(args, stream);
     } else if constexpr (kSoftcap) {

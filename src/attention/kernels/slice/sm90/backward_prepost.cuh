@@ -66,12 +66,12 @@ __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& arg
   if (blockIdx.x == 0) *args.work_counter = *args.write_counter = 0;
 }
 
-/// Computes RowTerms, one query tile per CTA, kValueDim / 8 threads per row, and clears what
+/// Computes RowTerms, one query tile per CTA, kRowLanes threads per row, and clears what
 /// backward_kernel adds to.
 template <typename T, typename Shape>
 __global__ void __launch_bounds__(256)
     preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
-  constexpr int kLanes = Shape::kValueDim / 8;
+  constexpr int kLanes = Shape::kRowLanes;
   const BackwardParams& params = args.params;
   const int head_block = blockIdx.x / args.q_tiles;
   const int q_tile = blockIdx.x % args.q_tiles;
@@ -175,15 +175,19 @@ using RowMajorTile = float[kWrittenRows<Shape>][Shape::kDim + 4];
 template <typename Shape>
 __device__ __forceinline__ void unpack_dq(const float* accum, int half, RowMajorTile<Shape>& tile) {
   constexpr int kPitch = Shape::kDim + 4;
-  constexpr int kPart = 16 * Shape::kDqColumns;  // floats of a warp's part
   const int warp = threadIdx.x / 32;
   if constexpr (!Shape::kWide) {
-    unpack_accumulator<Shape::kDqColumns / 2, kPitch>(accum + warp * kPart, tile, warp % 4 * 16,
-                                                      warp / 4 * Shape::kDqColumns);
+    constexpr int kColumns = Shape::kDqColumns;
+    const float* part = accum + Shape::dq_begin(warp);
+    if (kColumns == Shape::kLastDqColumns || warp < 4) {
+      unpack_accumulator<kColumns / 2, kPitch>(part, tile, warp % 4 * 16, warp / 4 * kColumns);
+    } else {
+      unpack_accumulator<Shape::kLastDqColumns / 2, kPitch>(part, tile, warp % 4 * 16, kColumns);
+    }
   } else {
     const int group = warp / 2 % 2;
     const int row = warp % 2 * 16;
-    const float* part = accum + (group * 4 + half * 2 + warp % 2) * kPart;
+    const float* part = accum + Shape::dq_begin(group * 4 + half * 2 + warp % 2);
     if (warp < 4) {
       unpack_accumulator<32, kPitch>(part, tile, row, group * 64);
     } else {

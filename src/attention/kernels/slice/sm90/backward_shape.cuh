@@ -86,10 +86,21 @@ struct GradientShape {
   /// Above 128 dimensions neither shared memory nor registers hold what the others do
   /// (BackwardWideConsumer).
   static constexpr bool kWide = kDim > 128;
-  /// Columns of a part of dQ's accumulator, which a warpgroup computes. If kWide, part g has
-  /// columns 64 g … 64 g + 63 and as many of those from 128 on: kMoreDqColumns.
-  static constexpr int kDqColumns = kDim / 2;
+  /// Columns of a part of dQ's accumulator, which a warpgroup computes; at 96 dimensions 64, and
+  /// the rest, as operands begin at a multiple of 64. If kWide, part g has columns 64 g … 64 g + 63
+  /// and as many of those from 128 on: kMoreDqColumns.
+  static constexpr int kDqColumns = kDim == 96 ? 64 : kDim / 2;
+  static constexpr int kLastDqColumns = kDim - kDqColumns;
   static constexpr int kMoreDqColumns = kWide ? kDqColumns - 64 : 0;
+  /// Floats of an accumulator before those of warp `index`: 16 rows of its part each, 0 to 3 of the
+  /// first part, 4 to 7 of the other one.
+  __device__ __forceinline__ static constexpr int dq_begin(int index) {
+    if constexpr (kDqColumns == kLastDqColumns) return index * (16 * kDqColumns);
+    return index < 4 ? index * (16 * kDqColumns)
+                     : 4 * (16 * kDqColumns) + (index - 4) * (16 * kLastDqColumns);
+  }
+  /// Threads of preprocess_kernel per row.
+  static constexpr int kRowLanes = (kValueDim + 63) / 64 * 8;
   /// What is added to an accumulator apart, with a semaphore of its own: if kWide each part.
   static constexpr int kDqParts = kWide ? 2 : 1;
   static constexpr int kKeys = backward_tile_keys({kDim, kValueDim});  ///< of a key tile
@@ -129,8 +140,8 @@ struct BackwardShape : GradientShape<Dims> {
   static constexpr int kDqWarps = kWide || kNarrow ? 4 : 8;  ///< that write to a buffer
   static constexpr int kDqBufferParts = kWide ? 4 : 8;       ///< of 16 rows × kDqColumns each
   /// Tiles are columns of 64 elements, 128-byte swizzled.
-  static constexpr int kColumns = kDim / 64;
-  static constexpr int kValueColumns = kValueDim / 64;
+  static constexpr int kColumns = (kDim + 63) / 64;
+  static constexpr int kValueColumns = (kValueDim + 63) / 64;
   static constexpr int kKeyColumnBytes = kKeys * 128;
   static constexpr int kRowColumnBytes = kBackwardRows * 128;
   static constexpr int kKeyBytes = kColumns * kKeyColumnBytes;
@@ -177,6 +188,12 @@ struct BackwardShape : GradientShape<Dims> {
     /// the thread of the buffer, after TMA has read it.
     std::uint64_t dq_full[kDqBuffers], dq_empty[kDqBuffers];
   };
+
+  /// Where warp `index` (dq_begin) stores its part of dQ.
+  __device__ __forceinline__ static float* dq_of_warp(Shared& shared, int buffer, int index) {
+    if constexpr (kDqColumns == Base::kLastDqColumns) return shared.dq[buffer][index];
+    return shared.dq[buffer][0] + Base::dq_begin(index);
+  }
 };
 
 /// Named barriers of the backward kernel; id 0 is __syncthreads.

@@ -128,8 +128,9 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
   constexpr int kDim = Shape::kValueDim;
   const ForwardParams& params = output.args.params;
   // Without registers for it ptxas serializes wgmma (C7511).
-  constexpr bool kOpaque =
-      Shape::kEarlier || Shape::kInTurn || (Shape::kWatchesRowMax && Shape::kCluster == 1);
+  constexpr bool kOpaque = Shape::kEarlier || Shape::kInTurn ||
+                           (Shape::kCluster == 1 &&
+                            (Shape::kWatchesRowMax || (Shape::kDim == 96 && !Shape::kUnchecked)));
   const int thread = kOpaque ? opaque_thread() : static_cast<int>(threadIdx.x % 128);
   const int lane = thread % 32;
   constexpr bool kLateLse = Shape::kUnchecked && Shape::kEarlier;

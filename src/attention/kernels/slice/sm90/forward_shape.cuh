@@ -20,7 +20,7 @@ struct ForwardKernelArgs {
   CUtensorMap k, v;  ///< box: 64 keys × 1 head, a sub-tile
   CUtensorMap o;     ///< box: 64 / P tokens × P heads, the rows of a consumer warpgroup
   ForwardParams params;
-  int value_dim;   ///< of O, at most kValueDim; beyond it, and kDim of Q, TMA gives zeros
+  int value_dim;   ///< of O, at most kValueDim; beyond it, and those of Q, TMA gives zeros
   int pack_shift;  ///< log2 P
   /// Head blocks, or pairs of them, per section. All work tiles of a section come before those of
   /// the next, so that its K and V stay in L2.
@@ -86,11 +86,12 @@ struct ForwardShape {
   /// (ForwardConsumer::attend): in float16, where max_tile_sum leaves little room and repairs would
   /// be frequent. Not with a softcap, which takes the registers that the second loop needs, nor at
   /// 64 dimensions, where a thread has half of the registers.
-  static constexpr bool kWatchesRowMax = std::is_same_v<Element, __half> && !kCapped && kDim == 128;
+  static constexpr bool kWatchesRowMax =
+      std::is_same_v<Element, __half> && !kCapped && kStreams == 1 && kDim <= 128;
   /// Above 128 dimensions, and with two streams, Q would take too many registers: it is read from
   /// shared memory, which above 128 has room for one work tile's. So it is with a softcap: with few
   /// registers left ptxas computes one polynomial after the other, each at its latency.
-  static constexpr bool kQueriesInRegisters = kDim == 128 && !kCapped;
+  static constexpr bool kQueriesInRegisters = kStreams == 1 && kDim <= 128 && !kCapped;
   static constexpr int kQueryStages = kDim <= 128 && !kInTurn ? 2 : 1;
   static_assert(!kUnchecked ||
                 (kQueriesInRegisters && !kAccumulate && !std::is_same_v<Element, __half>));
@@ -112,8 +113,9 @@ struct ForwardShape {
   __device__ __forceinline__ static int pattern_stage(int stage) {
     return kInTurn ? stage / 2 : stage;
   }
-  static constexpr int kColumns = kDim / 64;
-  static constexpr int kValueColumns = kValueDim / 64;
+  /// Of 64 elements; what the last one has beyond the dimensions TMA fills with zeros, unread.
+  static constexpr int kColumns = (kDim + 63) / 64;
+  static constexpr int kValueColumns = (kValueDim + 63) / 64;
   static constexpr int kRowColumnBytes = kTileM * 128;
   static constexpr int kKeyColumnBytes = kStepKeys * 128;
   static constexpr int kQueryBytes = kColumns * kRowColumnBytes;

@@ -107,6 +107,10 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
       sm90::dispatch_in_turn(params, dtype, dims, stream)) {
     return;
   }
+  if (stores && params.earlier.o.data == nullptr &&
+      sm90::dispatch_96(params, dtype, dims, pairs, stream)) {
+    return;
+  }
   if (stores && params.lists.unchecked &&
       sm90::dispatch_unchecked(params, dtype, dims, pairs, stream)) {
     return;

@@ -18,6 +18,12 @@ constexpr bool has_unchecked(DType dtype, const DimPair& dims) {
   return dtype == DType::bfloat16 && instance_dim(dims) == 128;
 }
 
+/// Whether dimensions are those of the instances of 96, which compute no more columns than that:
+/// plain calls alone have them (dispatch_96, backward_96), the others those of 128.
+constexpr bool fits_96(const DimPair& dims) {
+  return instance_dim(dims) == 128 && dims.head_dim <= 96;
+}
+
 /// The dimensions of q and k, and of v and o, for which a kernel is compiled.
 template <int kDim_, int kValueDim_ = kDim_>
 struct HeadDims {
@@ -36,9 +42,10 @@ void check_pack(int pack, int group_size);
 /// of two CTAs, `merge` merges into float32 O and LSE, `capped` stores or merges without clusters,
 /// with a softcap; `earlier` stores the merge with an earlier result, in `pairs` or not;
 /// `unchecked` stores, with an earlier result or without, in `pairs` or not, for many full tiles
-/// (ForwardShape::kUnchecked); `in_turn` stores, for lists with in_turn; `192` and `256` any of the
-/// first four for wider heads, in `pairs` where that is possible. False if this build has none for
-/// the dtype and head dimensions. One source file each, so that they compile in parallel.
+/// (ForwardShape::kUnchecked); `in_turn` stores, for lists with in_turn; `96` stores where fits_96,
+/// in `pairs` or not, without an earlier result; `192` and `256` any of the first four for wider
+/// heads, in `pairs` where that is possible. False if this build has none for the dtype and head
+/// dimensions. One source file each, so that they compile in parallel.
 bool dispatch_store(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream);
 bool dispatch_pairs(const ForwardParams& params, DType dtype, const DimPair& dims,
@@ -53,11 +60,15 @@ bool dispatch_capped(const ForwardParams& params, DType dtype, const DimPair& di
                      cudaStream_t stream);
 bool dispatch_earlier(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                       cudaStream_t stream);
+bool dispatch_96(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
+                 cudaStream_t stream);
 bool dispatch_192(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                   cudaStream_t stream);
 bool dispatch_256(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                   cudaStream_t stream);
-/// The backward kernels for wider heads, likewise.
+/// The backward kernels for such heads, likewise; `96` without a softcap.
+bool backward_96(const BackwardParams& params, DType dtype, const DimPair& dims, BackwardPart part,
+                 cudaStream_t stream);
 bool backward_192(const BackwardParams& params, DType dtype, const DimPair& dims, BackwardPart part,
                   cudaStream_t stream);
 bool backward_256(const BackwardParams& params, DType dtype, const DimPair& dims, BackwardPart part,

@@ -64,10 +64,12 @@ __device__ __forceinline__ void warpgroup_fence_operand(Register (&registers)[kC
 #define LONGCA_NAMES_32 \
   LONGCA_NAMES_16       \
   ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define LONGCA_NAMES_64                                                                          \
-  LONGCA_NAMES_32                                                                                \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, " \
-  "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define LONGCA_NAMES_48 \
+  LONGCA_NAMES_32       \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define LONGCA_NAMES_64 \
+  LONGCA_NAMES_48       \
+  ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define LONGCA_NAMES_96                                                                          \
   LONGCA_NAMES_64                                                                                \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, " \
@@ -118,7 +120,7 @@ __device__ __forceinline__ void wgmma_m64n64_rs(float (&d)[kCount], const std::u
 #undef LONGCA_WGMMA
 }
 
-/// d += a · b, [64, 256] and [64, 192], with an MN-major B.
+/// d += a · b, [64, 256], [64, 192] and [64, 96], with an MN-major B.
 template <typename Element>
 __device__ __forceinline__ void wgmma_m64n256_rs_add(float (&d)[128], const std::uint32_t* a,
                                                      std::uint64_t b) {
@@ -142,7 +144,19 @@ __device__ __forceinline__ void wgmma_m64n192_rs_add(float (&d)[96], const std::
 #undef LONGCA_WGMMA
 }
 
-/// d += a · b, MN-major B; N is twice the size of d: 64, 128, 192 or 256.
+template <typename Element>
+__device__ __forceinline__ void wgmma_m64n96_rs_add(float (&d)[48], const std::uint32_t* a,
+                                                    std::uint64_t b) {
+#define LONGCA_WGMMA(type)                                                                      \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n96k16.f32." type "." type " {" LONGCA_NAMES_48 \
+               "}, {%48, %49, %50, %51}, %52, 1, 1, 1, 1;"                                      \
+               : LONGCA_D32(0), LONGCA_D16(32)                                                  \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+  LONGCA_WGMMA_OF_ELEMENT
+#undef LONGCA_WGMMA
+}
+
+/// d += a · b, MN-major B; N is twice the size of d: 64, 96, 128, 192 or 256.
 template <typename Element, int kCount>
 __device__ __forceinline__ void wgmma_rs_add(float (&d)[kCount], const std::uint32_t* a,
                                              std::uint64_t b) {
@@ -152,6 +166,8 @@ __device__ __forceinline__ void wgmma_rs_add(float (&d)[kCount], const std::uint
     wgmma_m64n192_rs_add<Element>(d, a, b);
   } else if constexpr (kCount == 64) {
     wgmma_m64n128_rs<Element, Major::mn, true>(d, a, b);
+  } else if constexpr (kCount == 48) {
+    wgmma_m64n96_rs_add<Element>(d, a, b);
   } else {
     wgmma_m64n64_rs<Element, Major::mn, true>(d, a, b);
   }
@@ -211,6 +227,7 @@ __device__ __forceinline__ void wgmma_ss(float (&d)[64], std::uint64_t a, std::u
 #undef LONGCA_NAMES_128
 #undef LONGCA_NAMES_96
 #undef LONGCA_NAMES_64
+#undef LONGCA_NAMES_48
 #undef LONGCA_NAMES_32
 #undef LONGCA_NAMES_16
 #undef LONGCA_D64
