@@ -23,14 +23,15 @@ int pack_of(const Problem& problem, const Mask& mask, SlicePath path) {
   return choose_backward_pack(mask, shared_heads(problem.heads_q, problem.heads_k, mask.heads()));
 }
 
-std::int64_t workspace_bytes(const BackwardParams& params, const DimPair& dims, SlicePath path) {
-  return path == SlicePath::sm80 ? sm80_workspace_bytes(params, dims.head_dim)
-                                 : backward_workspace_bytes(params, dims);
+std::int64_t workspace_bytes(const BackwardParams& params, const Problem& problem, SlicePath path) {
+  return path == SlicePath::sm80
+             ? sm80_workspace_bytes(params, problem.head_dim)
+             : backward_workspace_bytes(params, problem.dtype, dims_of(problem));
 }
 
 /// Bytes of BackwardParams::rows, which keep_rows can allocate apart; the sm80 kernels have none.
-std::int64_t rows_bytes(const BackwardParams& params, const DimPair& dims, SlicePath path) {
-  return path == SlicePath::sm80 ? 0 : backward_rows_bytes(params, dims);
+std::int64_t rows_bytes(const BackwardParams& params, const Problem& problem, SlicePath path) {
+  return path == SlicePath::sm80 ? 0 : backward_rows_bytes(params, problem.dtype, dims_of(problem));
 }
 
 StoreMode dkv_mode(const BackwardArgs& args) {
@@ -66,8 +67,8 @@ BackwardPass::BackwardPass(const Problem& problem, const Mask& mask, SlicePath p
     : problem_(problem),
       path_(path),
       lists_(mask, pack_of(problem, mask, path), work_of(problem, path)),
-      scratch_(gpu().memory(), workspace_bytes(params(), dims_of(problem), path) +
-                                   rows_bytes(params(), dims_of(problem), path)) {}
+      scratch_(gpu().memory(),
+               workspace_bytes(params(), problem, path) + rows_bytes(params(), problem, path)) {}
 
 BackwardParams BackwardPass::params(const AttentionArgs& tensors,
                                     const GradientTensors& gradients) const {
@@ -88,9 +89,8 @@ BackwardParams BackwardPass::params_of(const BackwardArgs& args) {
   params.sink = args.sink;
   params.dsink = args.dsink;
   params.workspace = scratch_.data();
-  params.rows = rows_.bytes() > 0
-                    ? rows_.as<std::byte>()
-                    : scratch_.data() + workspace_bytes(params, dims_of(problem_), path_);
+  params.rows = rows_.bytes() > 0 ? rows_.as<std::byte>()
+                                  : scratch_.data() + workspace_bytes(params, problem_, path_);
   params.dq_mode = args.accumulate ? StoreMode::add_float32 : StoreMode::overwrite;
   params.dkv_mode = dkv_mode(args);
   if (!args.held.empty()) {
@@ -105,10 +105,10 @@ BackwardPass::Rows BackwardPass::rows_of(const BackwardParams& params) {
 }
 
 std::int64_t BackwardPass::keep_rows(std::int64_t max_bytes) {
-  const std::int64_t bytes = rows_bytes(params(), dims_of(problem_), path_);
+  const std::int64_t bytes = rows_bytes(params(), problem_, path_);
   if (bytes == 0 || bytes > max_bytes) return 0;
   rows_ = Buffer(gpu().memory(), bytes);
-  scratch_ = PlanScratch(gpu().memory(), workspace_bytes(params(), dims_of(problem_), path_));
+  scratch_ = PlanScratch(gpu().memory(), workspace_bytes(params(), problem_, path_));
   return bytes;
 }
 

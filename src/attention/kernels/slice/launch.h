@@ -128,8 +128,9 @@ enum class BackwardPart : std::uint8_t {
 };
 
 /// Bytes of BackwardParams::workspace and BackwardParams::rows: multiples of 256.
-std::int64_t backward_workspace_bytes(const BackwardParams& params, const DimPair& dims);
-std::int64_t backward_rows_bytes(const BackwardParams& params, const DimPair& dims);
+std::int64_t backward_workspace_bytes(const BackwardParams& params, DType dtype,
+                                      const DimPair& dims);
+std::int64_t backward_rows_bytes(const BackwardParams& params, DType dtype, const DimPair& dims);
 
 /// Launches the backward pass. lists.pack divides heads_q / heads_k, and where list_heads is not 1,
 /// the heads of a pack share a list. Every row of dQ, dK and dV is written. BackwardPart::rest

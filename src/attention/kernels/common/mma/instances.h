@@ -27,6 +27,9 @@ inline constexpr Instances kOtherInstances =
 /// instances in float16.
 inline constexpr bool kWideInstances = LONGCA_INSTANTIATIONS >= 1;
 inline constexpr bool kWideFloat16 = LONGCA_INSTANTIATIONS >= 2;
+constexpr bool has_wide(DType dtype) {
+  return dtype == DType::bfloat16 ? kWideInstances : dtype == DType::float16 && kWideFloat16;
+}
 
 inline void set_instances(Capabilities& can, Instances instances) {
   can.dtypes = {DType::bfloat16};

@@ -4,12 +4,13 @@ namespace longca::slice {
 
 using namespace sm90;
 
-std::int64_t backward_workspace_bytes(const BackwardParams& params, const DimPair& dims) {
-  return Workspace(params, dims).dq_bytes;
+std::int64_t backward_workspace_bytes(const BackwardParams& params, DType dtype,
+                                      const DimPair& dims) {
+  return Workspace(params, dtype, dims).dq_bytes;
 }
 
-std::int64_t backward_rows_bytes(const BackwardParams& params, const DimPair& dims) {
-  return Workspace(params, dims).end;
+std::int64_t backward_rows_bytes(const BackwardParams& params, DType dtype, const DimPair& dims) {
+  return Workspace(params, dtype, dims).end;
 }
 
 void launch_backward(const BackwardParams& params, DType dtype, const DimPair& dims,

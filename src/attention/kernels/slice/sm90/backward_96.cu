@@ -4,7 +4,7 @@ namespace longca::slice::sm90 {
 
 bool backward_96(const BackwardParams& params, DType dtype, const DimPair& dims, BackwardPart part,
                  cudaStream_t stream) {
-  if (!fits_96(dims) || params.softcap.cap != 0) return false;
+  if (instance_dims(params, dtype, dims) != DimPair{96, 96}) return false;
   return mma::instantiate_wide(dtype, [&]<typename Element>() {
     launch<Element, HeadDims<96>, false>(params, dtype, dims, part, stream);
   });

@@ -17,7 +17,8 @@
 namespace longca::slice::sm90 {
 
 /// The dimensions of the instance that computes `dims`.
-inline DimPair instance_dims(const DimPair& dims) {
+inline DimPair instance_dims(const BackwardParams& params, DType dtype, const DimPair& dims) {
+  if (has_96(dtype, dims) && params.softcap.cap == 0) return {96, 96};
   const int padded = instance_dim(dims);
   return padded > 0 ? DimPair{padded, padded} : dims;
 }
@@ -35,8 +36,8 @@ struct Workspace {
   std::int64_t end = 0;
   std::int64_t dq_bytes = 0;
 
-  Workspace(const BackwardParams& params, const DimPair& dims) {
-    const auto [dim, value_dim] = instance_dims(dims);
+  Workspace(const BackwardParams& params, DType dtype, const DimPair& dims) {
+    const auto [dim, value_dim] = instance_dims(params, dtype, dims);
     const std::int64_t group_tokens = kBackwardRows / params.lists.pack;
     const std::int64_t tiles =
         (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
@@ -62,7 +63,7 @@ template <typename Dims>
 BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, const DimPair& dims) {
   const int pack = params.lists.pack;
   const int tile_tokens = kBackwardRows / pack;
-  const Workspace offsets(params, dims);
+  const Workspace offsets(params, dtype, dims);
   auto* rows = static_cast<char*>(params.rows);
   BackwardKernelArgs args{};
   args.params = params;
@@ -140,11 +141,11 @@ void launch_main(const BackwardKernelArgs& args, cudaStream_t stream) {
 void launch_halves(const BackwardKernelArgs& args, DType dtype, cudaStream_t stream);
 
 template <typename T, typename Dims>
-void launch_preprocess(const BackwardKernelArgs& args, cudaStream_t stream) {
+void launch_preprocess(const BackwardKernelArgs& args, DType dtype, cudaStream_t stream) {
   if (args.query_tiles > 0) {
     launch_early(preprocess_kernel<T, GradientShape<Dims>>, args.query_tiles, 256, 0, args, stream);
   } else {  // no rows: clears dkv_accum and the counters
-    const Workspace offsets(args.params, {args.dim, args.value_dim});
+    const Workspace offsets(args.params, dtype, {args.dim, args.value_dim});
     const auto bytes = static_cast<std::size_t>(offsets.end - offsets.dkv_accum);
     LONGCA_CUDA(cudaMemsetAsync(args.dkv_accum, 0, bytes, stream));
   }
@@ -169,7 +170,7 @@ void launch(const BackwardParams& params, DType dtype, const DimPair& dims, Back
             cudaStream_t stream) {
   check_pack(params.lists.pack, params.heads_q / params.heads_k);
   const BackwardKernelArgs args = backward_args<Dims>(params, dtype, dims);
-  if (part != BackwardPart::rest) launch_preprocess<T, Dims>(args, stream);
+  if (part != BackwardPart::rest) launch_preprocess<T, Dims>(args, dtype, stream);
   if (part == BackwardPart::rows) return;
   if (args.work_items > 0) {
     if (params.lists.tells_halves) {

@@ -4,7 +4,7 @@ namespace longca::slice::sm90 {
 
 bool dispatch_96(const ForwardParams& params, DType dtype, const DimPair& dims, bool pairs,
                  cudaStream_t stream) {
-  if (!fits_96(dims)) return false;
+  if (!has_96(dtype, dims)) return false;
   return mma::instantiate_wide(dtype, [&]<typename Element>() {
     const auto launch_instance = [&]<int kCluster, bool kUnchecked>() {
       using Shape = ForwardShape<Element, HeadDims<96>, false, kCluster, false, false, kUnchecked>;

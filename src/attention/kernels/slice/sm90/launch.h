@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 
+#include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/instance_dim.h"
 #include "attention/kernels/slice/launch.h"
 
@@ -18,10 +19,10 @@ constexpr bool has_unchecked(DType dtype, const DimPair& dims) {
   return dtype == DType::bfloat16 && instance_dim(dims) == 128;
 }
 
-/// Whether dimensions are those of the instances of 96, which compute no more columns than that:
-/// plain calls alone have them (dispatch_96, backward_96), the others those of 128.
-constexpr bool fits_96(const DimPair& dims) {
-  return instance_dim(dims) == 128 && dims.head_dim <= 96;
+/// Whether there is an instance of 96 dimensions, which computes no more columns than that. Calls
+/// with a softcap take that of 128, and forward ones that merge.
+constexpr bool has_96(DType dtype, const DimPair& dims) {
+  return mma::has_wide(dtype) && instance_dim(dims) == 128 && dims.head_dim <= 96;
 }
 
 /// The dimensions of q and k, and of v and o, for which a kernel is compiled.
@@ -42,7 +43,7 @@ void check_pack(int pack, int group_size);
 /// of two CTAs, `merge` merges into float32 O and LSE, `capped` stores or merges without clusters,
 /// with a softcap; `earlier` stores the merge with an earlier result, in `pairs` or not;
 /// `unchecked` stores, with an earlier result or without, in `pairs` or not, for many full tiles
-/// (ForwardShape::kUnchecked); `in_turn` stores, for lists with in_turn; `96` stores where fits_96,
+/// (ForwardShape::kUnchecked); `in_turn` stores, for lists with in_turn; `96` stores where has_96,
 /// in `pairs` or not, without an earlier result; `192` and `256` any of the first four for wider
 /// heads, in `pairs` where that is possible. False if this build has none for the dtype and head
 /// dimensions. One source file each, so that they compile in parallel.
