@@ -48,17 +48,15 @@ class CheckListener : public RunListener {
 
   /// `cells`: how many were to be checked.
   void print_summary(std::size_t cells, bool complete) const {
-    std::size_t all = 0;
+    std::size_t checked = 0;
     std::string text;
     for (const auto& [code, number] : counts_) {
-      all += number;
+      if (code != StatusCode::unsupported && code != StatusCode::unavailable) checked += number;
       text += fmt::format(", {} {}", number, to_string(code));
     }
-    if (complete) {
-      fmt::print("{} checked{}\n", counted(all, "cell"), text);
-    } else {
-      fmt::print("interrupted: {} of {} checked{}\n", all, counted(cells, "cell"), text);
-    }
+    const std::string all = counted(cells, "cell");
+    const std::string of = checked == cells ? all : fmt::format("{} of {}", checked, all);
+    fmt::print("{}{} checked{}\n", complete ? "" : "interrupted: ", of, text);
   }
 
  private:

@@ -190,16 +190,15 @@ class ComparisonPrinter {
         comparison_.min_effect * 100);
     if (comparison_.busy > 0) {
       fmt::print(out_,
-                 "{} cell{} ran beside other work on more than {} of a core (host_load): more of "
+                 "{} ran beside other work on more than {} of a core (host_load): more of "
                  "these may be false.\n",
-                 comparison_.busy, comparison_.busy == 1 ? "" : "s", kBusyHost);
+                 counted(comparison_.busy, "cell"), kBusyHost);
     }
     if (comparison_.single_rounds == 0) return;
-    fmt::print(
-        out_,
-        "{} cell{} of one round: how much processes differ is unknown, so {:.0f} % are taken "
-        "for it\nand no smaller change is told; `--rounds 7` in both runs tells it.\n",
-        comparison_.single_rounds, comparison_.single_rounds == 1 ? "" : "s", kProcessSpread * 100);
+    fmt::print(out_,
+               "{} of one round: how much processes differ is unknown, so {:.0f} % are taken "
+               "for it\nand no smaller change is told; `--rounds 7` in both runs tells it.\n",
+               counted(comparison_.single_rounds, "cell"), kProcessSpread * 100);
   }
 
   std::ostream& out_;

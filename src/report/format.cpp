@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/record/origin.h"
+#include "core/counted.h"
 
 namespace longca {
 
@@ -213,8 +214,8 @@ std::string describe_origins(std::span<const Record> records) {
     std::string& text =
         known == listed.end() ? listed.emplace_back(machine, "").second : known->second;
     const std::size_t cells = origins[i].cells;
-    text += fmt::format("{}{}{}({} cell{})", text.empty() ? "" : ", ", build,
-                        build.empty() ? "" : " ", cells, cells == 1 ? "" : "s");
+    text += fmt::format("{}{}{}({})", text.empty() ? "" : ", ", build, build.empty() ? "" : " ",
+                        counted(cells, "cell"));
   }
   std::string text = fmt::format("{} origins{}{}", origins.size(),
                                  shared.empty() ? "" : ", all of ", fmt::join(shared, ", "));

@@ -15,6 +15,7 @@
 #include "bench/record/environment.h"
 #include "bench/record/metrics.h"
 #include "bench/record/origin.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/output_file.h"
 #include "report/html_data.h"
@@ -95,8 +96,8 @@ std::string environment_tables(std::span<const Environment> environments) {
   constexpr std::size_t kMaxTables = 100;
   std::string html;
   for (std::size_t i = 0; i < std::min(environments.size(), kMaxTables); ++i) {
-    html += fmt::format("<p class=\"hint\">{} cell{}</p><table class=\"plain environment\">",
-                        environments[i].cells, environments[i].cells == 1 ? "" : "s");
+    html += fmt::format("<p class=\"hint\">{}</p><table class=\"plain environment\">",
+                        counted(environments[i].cells, "cell"));
     add_environment_rows(html, "", *environments[i].env);
     html += "</table>\n";
   }
@@ -113,8 +114,8 @@ std::string several_origins(std::span<const Record> records) {
 }
 
 std::string environments_summary(std::span<const Environment> environments) {
-  return fmt::format("{} environment{}: machine, versions, command line", environments.size(),
-                     environments.size() == 1 ? "" : "s");
+  return fmt::format("{}: machine, versions, command line",
+                     counted(environments.size(), "environment"));
 }
 
 std::string metric_rows() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "core/counted.h"
 #include "report/data/figures.h"
 #include "report/data/ranking.h"
 #include "report/data/unmeasured.h"
@@ -87,7 +88,7 @@ class KindWriter {
   static std::string column_of(const ViewGroup& group) {
     std::string tokens = format_tokens(group.tokens);
     if (group.ranks == 0) return tokens;
-    return fmt::format("{} · {} rank{}", tokens, group.ranks, group.ranks == 1 ? "" : "s");
+    return fmt::format("{} · {}", tokens, counted(group.ranks, "rank"));
   }
 
   using Problem = std::pair<const ViewSection*, const ViewGroup*>;

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/nearest.h"
@@ -228,8 +229,8 @@ Cluster checked(std::string_view path, Read&& read) {
 
 void Cluster::require_ranks(std::int64_t ranks) const {
   if (ranks <= gpus()) return;
-  throw_input_error("the platform {} has {} GPU{}, and {} ranks are asked for", name, gpus(),
-                    gpus() == 1 ? "" : "s", ranks);
+  throw_input_error("the platform {} has {}, and {} ranks are asked for", name,
+                    counted(gpus(), "GPU"), ranks);
 }
 
 Cluster parse_cluster(std::string_view toml, std::string_view path) {

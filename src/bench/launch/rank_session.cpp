@@ -13,6 +13,7 @@
 #include "bench/launch/launcher.h"
 #include "bench/launch/listening_host.h"
 #include "bench/run/run_cells.h"
+#include "core/counted.h"
 #include "core/error.h"
 
 namespace longca {
@@ -124,9 +125,9 @@ std::string RankSession::why_not_started(std::optional<int> gone) {
     reason += fmt::format(": rank {} ended", *gone);
   } else if (const auto others = server_->other_ranks()) {
     reason += fmt::format(
-        ": the launcher started processes of {} rank{} each, not of {}: is it of the MPI that "
+        ": the launcher started processes of {} each, not of {}: is it of the MPI that "
         "longca-rank was built with?",
-        *others, *others == 1 ? "" : "s", ranks_);
+        counted(*others, "rank"), ranks_);
   }
   if (!report.said.empty()) reason += (report.rank || gone ? ", saying: " : ": ") + report.said;
   return reason;

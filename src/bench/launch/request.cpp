@@ -10,6 +10,7 @@
 #include "bench/python_host.h"
 #include "bench/run/protocol.h"
 #include "bench/suite/scheme_axes.h"
+#include "core/counted.h"
 #include "core/device.h"
 #include "core/error.h"
 
@@ -76,7 +77,7 @@ RankPlaces places_of(const MpiLaunch& launch) {
 void refuse_impossible(std::span<const Case> cases, const RankPlaces& places) {
   const Case& first = cases.front();
   if (std::ranges::all_of(cases, [&](const Case& c) { return too_many_ranks(c, places); })) {
-    throw_input_error("{} rank{} {} {}, and {}", *first.ranks, *first.ranks == 1 ? "" : "s",
+    throw_input_error("{} {} {}, and {}", counted(*first.ranks, "rank"),
                       *first.ranks == 1 ? "needs" : "need",
                       first.device == "cpu" ? "a place each" : "a GPU each", places.limit);
   }

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "core/counted.h"
 #include "core/number_runs.h"
 #include "parallel/plan/lane_order.h"
 
@@ -145,8 +146,8 @@ std::string explain_pass(const char* name, const RankPlan& plan, const std::vect
   }
   const PlanSums sums = sum_plan(plan, ops, head_dim, dtype);
   std::string text =
-      fmt::format("{}: {} step{}, {} cells × query heads, sends {} in {} messages, receives {}\n",
-                  name, steps.size(), steps.size() == 1 ? "" : "s", plan_cells(sums.cells),
+      fmt::format("{}: {}, {} cells × query heads, sends {} in {} messages, receives {}\n", name,
+                  counted(steps.size(), "step"), plan_cells(sums.cells),
                   plan_bytes(sums.bytes_sent), sums.messages, plan_bytes(sums.bytes_received));
   for (const auto& [number, step] : steps) {
     text += fmt::format("  step {}: {}\n", number, step.text());

@@ -1,11 +1,11 @@
 #include "attention/adapters/flashinfer/launch.h"
+#include "attention/kernels/common/logarithms.h"
 #include "core/cuda/error.h"
 
 namespace longca::flashinfer {
 namespace {
 
 constexpr int kSide = 32;
-constexpr float kLn2 = 0.693147180559945F;
 
 __global__ void transpose_lse(const float* row_lse, LseView lse) {
   __shared__ float tile[kSide][kSide + 1];

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "attention/kernels/common/logarithms.h"
 #include "core/cuda/error.h"
 
 // Sinks: a learned logit per query head that joins the softmax's denominator (Problem::sink).
@@ -41,7 +42,6 @@ template <typename TermsOf>
 __global__ void __launch_bounds__(kSinkThreads)
     sink_gradient_kernel(TermsOf terms_of, const float* sink, float* dsink, int tokens,
                          bool accumulate) {
-  constexpr float kLog2E = 1.4426950408889634f;
   const int head = static_cast<int>(blockIdx.x);
   const float sink_log2 = sink[head] * kLog2E;
   double sum = 0;

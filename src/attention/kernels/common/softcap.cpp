@@ -9,8 +9,6 @@
 namespace longca {
 namespace {
 
-constexpr double kLog2E = std::numbers::log2e;
-
 // tanh(x) / x in x². Minimax over |x| ≤ reach for the relative error: 2.2 and 1.1 · 2⁻²⁴, and 2.9
 // and 2.3 · 2⁻²⁴ in float32.
 constexpr double kNearReach = 0.2;
@@ -54,8 +52,8 @@ Softcap::Brief make_brief(double cap, double slope) {
   const auto at = [&](double part) { return reach * std::cos(part * std::numbers::pi); };
   Softcap::Brief brief;
   brief.reach = squared_reach(reach, slope);
-  interpolate([](double x) { return std::tanh(x) / x; }, at(0.3), at(0.1), cap * kLog2E * slope,
-              slope, brief.score);
+  interpolate([](double x) { return std::tanh(x) / x; }, at(0.3), at(0.1),
+              cap * std::numbers::log2e * slope, slope, brief.score);
   interpolate([](double x) { return 1 - std::tanh(x) * std::tanh(x); }, at(0.375), at(0.125), 1,
               slope, brief.slope);
   return brief;
@@ -66,12 +64,12 @@ Softcap::Brief make_brief(double cap, double slope) {
 Softcap make_softcap(float cap, float scale) {
   if (cap == 0) return {};
   const double slope = static_cast<double>(scale) / static_cast<double>(cap);
-  const double scale_log2 = static_cast<double>(scale) * kLog2E;
+  const double scale_log2 = static_cast<double>(scale) * std::numbers::log2e;
   Softcap softcap;
   softcap.cap = cap;
-  softcap.cap_log2 = static_cast<float>(static_cast<double>(cap) * kLog2E);
+  softcap.cap_log2 = static_cast<float>(static_cast<double>(cap) * std::numbers::log2e);
   softcap.slope = static_cast<float>(slope);
-  softcap.exponent = static_cast<float>(2 * kLog2E * slope);
+  softcap.exponent = static_cast<float>(2 * std::numbers::log2e * slope);
   softcap.near.reach = squared_reach(kNearReach, slope);
   set_factors(kNear.data(), scale_log2, slope, softcap.near.score);
   softcap.brief = make_brief(static_cast<double>(cap), slope);

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "attention/kernels/common/logarithms.h"
+
 /// PTX wrappers, for compute capability 8.0 unless noted. A 16×16 matrix of 16-bit elements is four
 /// 32-bit registers per lane (the A operand of mma.m16n8k16: PTX ISA, "Matrix Fragments for
 /// mma.m16n8k16").
 namespace longca::mma {
-
-inline constexpr float kLog2E = 1.4426950408889634F;
 
 /// Loads four 8×8 matrices; lane i gives the address of row i % 8 of matrix i / 8.
 __device__ __forceinline__ void ldmatrix(std::uint32_t (&r)[4], std::uint32_t address) {

@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
   float dk[Dk::kCount][4] = {};
   float dv[Dk::kCount][4] = {};
   const bool capped = params.softcap.cap > 0;
-  const float scale_log2 = capped ? 1 : params.scale * mma::kLog2E;
+  const float scale_log2 = capped ? 1 : params.scale * kLog2E;
   const mma::MatrixAddress<kTileM> dq_left{ds_tile.by_columns().at(0, Dq::row(thread / 32) / 16)};
   const mma::MatrixAddress<kDim> dq_right{k_tile.by_rows().at(0, Dq::column(thread / 32) / 16)};
 

@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   float o[Shape::kRowTiles][Shape::kDim / 8][4] = {};
   mma::RowSoftmax softmax[Shape::kRowTiles];
   const bool capped = params.softcap.cap > 0;
-  const float scale_log2 = capped ? 1 : params.scale * mma::kLog2E;
+  const float scale_log2 = capped ? 1 : params.scale * kLog2E;
   static_assert(kStages == 2, "one sub-tile is loaded ahead");
   SubTile sub_tile = {};
   if (count > 0) sub_tile = load(0);
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   };
 #pragma unroll
   for (int m = 0; m < Shape::kRowTiles; ++m) {
-    const float scale = capped ? 1 / mma::kLog2E : params.scale;
+    const float scale = capped ? 1 / kLog2E : params.scale;
     mma::RowResult results[2] = {softmax[m].result(0, scale), softmax[m].result(1, scale)};
     const int row = warp_row + m * 16;
     for (int high = 0; high < 2 && params.sink != nullptr; ++high) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "attention/kernels/common/logarithms.h"
 #include "attention/kernels/slice/sm90/backward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/memory.cuh"
@@ -13,8 +14,6 @@
 // The accumulators in device memory, and the small kernels before and after backward_kernel:
 // preprocess_kernel computes RowTerms, postprocess_kernel rounds the accumulators.
 namespace longca::slice::sm90 {
-
-inline constexpr float kLog2E = 1.4426950408889634f;
 
 /// The accumulator of a query tile.
 template <int kDim>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/kernels/common/logarithms.h"
 #include "attention/kernels/slice/sm90/forward_consumer.cuh"
 #include "attention/kernels/slice/sm90/forward_producer.cuh"
 
@@ -99,7 +100,6 @@ __global__ void __launch_bounds__(Shape::kThreads, 1)
       ends_round();
     }
   } else {
-    constexpr float kLog2E = 1.4426950408889634f;
     wait_for_barriers();
     ptx::warpgroup_reg_alloc<Shape::kConsumerRegisters>();
     // Capped scores are in the log2 domain already.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/kernels/common/logarithms.h"
 #include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/slice/sm90/forward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
@@ -8,8 +9,6 @@
 
 // Writes O and LSE of a consumer warpgroup's 64 rows.
 namespace longca::slice::sm90 {
-
-inline constexpr float kLn2 = 0.6931471805599453f;
 
 /// Maps the rows of a warpgroup to tokens and heads.
 struct OutputRows {
