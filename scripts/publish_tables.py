@@ -232,8 +232,25 @@ def measured_both_ways(pairs, sustained, kernel):
     return both
 
 
+def others_in_front(records, kernel):
+    """Sentences on the cells in which another kernel is the fastest, or a tie with it: beside the kernel, or ahead of it."""
+    found = {"Ties with": {}, "Ahead of": {}}
+    for (mask, tokens), same in by_place(records, ["mask", "tokens"]).items():
+        in_front = [record["kernel"] for record in same if is_ok(record) and record["first"]]
+        where = found["Ties with" if kernel in in_front else "Ahead of"]
+        for other in in_front:
+            if other != kernel:
+                where.setdefault(other, {}).setdefault(mask, []).append(tokens_text(tokens))
+
+    def text(masks):
+        return ", ".join(f"{mask} ({', '.join(lengths)})" for mask, lengths in masks.items())
+
+    return [f"{relation} `{kernel}`: " + "; ".join(f"`{other}` on {text(masks)}" for other, masks in others.items()) + "."
+            for relation, others in found.items() if others] or ["No other kernel is first, or ties with it."]
+
+
 def beside(records, kernel="slice", sustained=None):
-    """A kernel's TFLOP/s, those of the fastest other, and their ratio; the ratios' mean and ends below.
+    """A kernel's TFLOP/s, those of the fastest other, and their ratio; the ratios' mean and ends below, and ties.
 
     `sustained` are records of mode=sustained: a length at which they have problems of the table gets one more column, the
     kernel's rate there and in brackets its ratio to the other that is fastest there.
@@ -260,12 +277,14 @@ def beside(records, kernel="slice", sustained=None):
                 line.append(f"{rate(there[0][0]):.0f} ({ratios_of(there)[0]:.2f})" if there else NOTHING)
         lines.append(line)
     right = [column for column, title in enumerate(header) if title not in ("mask", "best other")]
-    sentences = [f"Ratio: {range_of_ratios(pairs)}."]
+    sentences = [f"Ratio: {range_of_ratios(pairs)}.", *others_in_front(records, kernel)]
     if both:
         bursts, sustained_pairs = zip(*both)
         falls = [(own_sustained, own) for (own, _), (own_sustained, _) in both]
+        in_table = places([own for own, _ in sustained_pairs], PROBLEM_AXES)
+        lasting = [record for record in sustained if places([record], PROBLEM_AXES)[0] in in_table]
         sentences += [f"Sustained: {range_of_ratios(sustained_pairs)}; {geometric_mean(ratios_of(bursts)):.2f} over the same "
-                      "cells in bursts.", f"Rate of `{kernel}` sustained over that in bursts: {range_of_ratios(falls)}."]
+                      "cells in bursts.", *others_in_front(lasting, kernel), f"Rate of `{kernel}` sustained over that in bursts: {range_of_ratios(falls)}."]
     return markdown(header, lines, right) + "\n" + "\n".join(sentences) + "\n"
 
 

@@ -12,6 +12,8 @@
 #include "bench/suite/axes.h"
 #include "core/printable.h"
 #include "report/data/draws.h"
+#include "report/data/ranking.h"
+#include "report/view.h"
 
 namespace longca {
 namespace {
@@ -46,6 +48,41 @@ std::vector<std::string> metric_columns(std::span<const Record> records) {
   return columns;
 }
 
+/// Whether each record, of one device and over ranks apart, is the fastest of its problem and pass,
+/// or a tie with it (Ranking::is_marked), where tables mark it; nullptr has none.
+class Firsts {
+ public:
+  explicit Firsts(std::span<const Record> records) : split_(split_records(records)) {
+    for (const auto* part : {&split_.single, &split_.over_ranks}) {
+      const View view = make_view(*part);
+      for (const ViewSection& section : view.sections) {
+        for (const ViewGroup& group : section.groups) add(group);
+      }
+    }
+  }
+
+  /// Of the next record of those that were given, in their order.
+  bool next(const Record& record) {
+    const Record& same =
+        record.c.scheme ? split_.over_ranks[over_ranks_++] : split_.single[single_++];
+    return first_.contains(&same);
+  }
+
+ private:
+  void add(const ViewGroup& group) {
+    const PassRankings rankings(group);
+    for (const ViewRow& row : group.rows) {
+      for (const Pass pass : kPasses) {
+        if (rankings.is_marked(row, pass)) first_.insert(row.pass(pass));
+      }
+    }
+  }
+
+  SplitRecords split_;
+  std::set<const Record*> first_;
+  std::size_t single_ = 0, over_ranks_ = 0;
+};
+
 void write_line(std::ostream& out, const std::vector<std::string>& fields) {
   for (std::size_t i = 0; i < fields.size(); ++i) out << (i == 0 ? "" : ",") << fields[i];
   out << "\r\n";
@@ -56,11 +93,12 @@ void write_line(std::ostream& out, const std::vector<std::string>& fields) {
 void write_csv(std::ostream& out, std::span<const Record> records) {
   const std::vector<Record> latest = average_draws(latest_of_each_build(records));
   const std::vector<std::string> metrics = metric_columns(latest);
+  Firsts firsts(records);
   std::vector<std::string> line;
   for (const Axis& axis : axis_table()) line.push_back(field(axis.name));
   line.insert(line.end(), {"status", "reason"});
   for (const std::string& metric : metrics) line.push_back(field(metric));
-  line.insert(line.end(), {"repetitions", "stop", "at", "machine", "build"});
+  line.insert(line.end(), {"repetitions", "stop", "at", "machine", "build", "first"});
   write_line(out, line);
   for (const Record& record : latest) {
     line.clear();
@@ -78,6 +116,7 @@ void write_csv(std::ostream& out, std::span<const Record> records) {
     const Origin origin = origin_of(record.env);
     line.push_back(field(origin.machine));
     line.push_back(field(origin.build));
+    line.emplace_back(firsts.next(record) ? "1" : "");
     write_line(out, line);
   }
 }

@@ -73,6 +73,27 @@ TEST(Csv, HasAColumnForEveryAxisAndMetric) {
   for (const auto& row : rows) EXPECT_EQ(row.size(), rows[0].size());
 }
 
+TEST(Csv, SaysWhichAreFirstAsTablesDo) {
+  std::vector<Record> records;
+  for (const auto& [kernel, ms] :
+       {std::pair("naive", 1.0), {"flash", 1.005}, {"block_sparse", 1.1}}) {
+    Record& record = records.emplace_back(sample_records()[0]);
+    record.c.kernel = kernel;
+    record.metrics["time_ms"] = ms;
+    record.samples_ms = std::vector<double>(9, ms);
+  }
+  const auto rows = parse(csv(records));
+  const std::size_t first = column(rows[0], "first");
+  EXPECT_EQ(rows[1][first], "1");
+  EXPECT_EQ(rows[2][first], "1");
+  EXPECT_EQ(rows[3][first], "");
+  // Nothing to be faster than; and a result that is wrong.
+  EXPECT_EQ(parse(csv(std::span(records).first(1)))[1][first], "");
+  records[0].status = {StatusCode::wrong, "off"};
+  EXPECT_EQ(parse(csv(records))[1][first], "");
+  EXPECT_EQ(parse(csv(records))[2][first], "1");
+}
+
 TEST(Csv, KeepsEveryDigit) {
   std::vector<Record> records = {sample_records()[0]};
   records[0].metrics["time_ms"] = 0.1 + 0.2;

@@ -13,7 +13,7 @@ def record(kernel, mask="causal", rate="100", time="1", **more):
     """A row as `report --csv` writes it."""
     axes = {"tokens": "8192", "heads": "64:8", "dim": "128", "dtype": "bfloat16", "pass": "forward", "lengths": "",
             "seed": "42", "window": "", "block_tokens": "", "density": "", "block": "", "block_heads": "", "scheme": "",
-            "ranks": "", "mode": "burst", "shard": "", "inputs": "normal", "status": "ok", "machine": "here", "build": "one"}
+            "ranks": "", "mode": "burst", "shard": "", "inputs": "normal", "status": "ok", "machine": "here", "build": "one", "first": ""}
     ok = more.get("status", "ok") == "ok"
     return {"kernel": kernel, "mask": mask, **axes, **more, "tflops": rate if ok else "", "time_ms": time if ok else ""}
 
@@ -71,11 +71,30 @@ class Tables(unittest.TestCase):
 | `causal` | 200 | 160 `a` | 1.25 | 100 (1.00) | 200 | 160 `a` | 1.25 |
 
 Ratio: geometric mean 1.25 over 4 cells, smallest 1.25 (`full`, 8K), largest 1.25 (`full`, 8K).
+No other kernel is first, or ties with it.
 Sustained: geometric mean 1.22 over 2 cells, smallest 1.00 (`causal`, 8K), largest 1.50 (`full`, 8K); 1.25 over the same \
 cells in bursts.
+No other kernel is first, or ties with it.
 Rate of `slice` sustained over that in bursts: geometric mean 0.67 over 2 cells, smallest 0.50 (`causal`, 8K), largest \
 0.90 (`full`, 8K).
 """)
+
+    def test_ties_and_kernels_ahead_are_listed_by_kernel_and_mask(self):
+        found = [record(kernel, mask, tokens=tokens, first=first)
+                 for mask, tokens, firsts in (("full", "8192", "11 "), ("full", "32768", "111"), ("causal", "8192", " 1 "),
+                                              ("document", "8192", "1  "))
+                 for kernel, first in zip(("slice", "a", "b"), firsts.replace(" ", "0"))]
+        for one in found:
+            one["first"] = one["first"].replace("0", "")
+        lines = tables.beside(found).splitlines()
+        self.assertIn("Ties with `slice`: `a` on full (8K, 32K); `b` on full (32K).", lines)
+        self.assertIn("Ahead of `slice`: `a` on causal (8K).", lines)
+        # Of sustained records those of the table's problems.
+        lasting = [one | {"mode": "sustained"} for one in found] + \
+            [record(kernel, tokens="1024", first="1", mode="sustained") for kernel in ("slice", "b")]
+        text = tables.beside(found, sustained=lasting)
+        self.assertEqual(text.count("Ties with `slice`: `a` on full (8K, 32K); `b` on full (32K)."), 2)
+        self.assertNotIn("1K", text)
 
     def test_a_mask_without_sustained_records_has_no_sustained_rate(self):
         lasting = [*pair("full", "150"), record("slice"), record("a", status="wrong")]  # causal: nobody to compare with
