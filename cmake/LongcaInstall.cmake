@@ -15,10 +15,11 @@ install(RUNTIME_DEPENDENCY_SET longca_libraries COMPONENT program DESTINATION ${
   PRE_INCLUDE_REGEXES ${LONGCA_BUNDLED} PRE_EXCLUDE_REGEXES ".*")
 install(DIRECTORY $<TARGET_FILE_DIR:longca>/python DESTINATION ${program_folder} COMPONENT program
   PATTERN __pycache__ EXCLUDE)
+file(RELATIVE_PATH from_bin_to_program "/${CMAKE_INSTALL_BINDIR}" "/${program_folder}")
 install(CODE "
   set(bin \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
   file(MAKE_DIRECTORY \"\${bin}\")
-  file(CREATE_LINK ../${program_folder}/longca \"\${bin}/longca\" SYMBOLIC)" COMPONENT program)
+  file(CREATE_LINK ${from_bin_to_program}/longca \"\${bin}/longca\" SYMBOLIC)" COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION ${data_folder} COMPONENT program)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/results DESTINATION ${data_folder} COMPONENT program
   FILES_MATCHING PATTERN "*.jsonl.gz" PATTERN "*.csv")
@@ -26,6 +27,25 @@ set(plotly ${PROJECT_SOURCE_DIR}/build/deps/python/plotly/package_data/plotly.mi
 install(FILES ${plotly} DESTINATION ${data_folder} COMPONENT program OPTIONAL)  # says its own licence
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/longca COMPONENT program)
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/longca COMPONENT library)
+
+# The licences of what the binaries contain: of LONGCA_BUNDLED, and of headers that are compiled in.
+file(GLOB flashinfer_licence ${PROJECT_SOURCE_DIR}/build/deps/python/flashinfer_python-*.dist-info/licenses/LICENSE)
+foreach(package libfmt-dev libhwy-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev)
+  set(notice FILES /usr/share/doc/${package}/copyright RENAME ${package} OPTIONAL)
+  foreach(component program library)
+    install(${notice} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/longca/licenses COMPONENT ${component})
+  endforeach()
+  install(${notice} DESTINATION longca/licenses COMPONENT python EXCLUDE_FROM_ALL)
+endforeach()
+if(flashinfer_licence)
+  foreach(component program library)
+    install(FILES ${flashinfer_licence} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/longca/licenses RENAME flashinfer
+      COMPONENT ${component})
+  endforeach()
+  install(FILES ${flashinfer_licence} DESTINATION longca/licenses RENAME flashinfer COMPONENT python EXCLUDE_FROM_ALL)
+endif()
 
 set(CPACK_GENERATOR TGZ DEB)
 set(CPACK_PACKAGE_NAME longca)

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/error.h"
@@ -48,10 +50,19 @@ longca_status answer(const Body& body) noexcept {
   });
 }
 
+/// Throws InputError that names the argument unless its address is a multiple of its element's
+/// bytes.
+inline void require_aligned(const void* data, std::size_t bytes, std::string_view name) {
+  if (reinterpret_cast<std::uintptr_t>(data) % bytes == 0) return;
+  throw_input_error("{} lies at {}, which is no multiple of its elements' {} bytes", name, data,
+                    bytes);
+}
+
 /// Throws InputError that names the argument unless it is a pointer to something.
 template <typename T>
 T& required(T* pointer, const char* name) {
   if (pointer == nullptr) throw_input_error("{} is NULL", name);
+  require_aligned(pointer, alignof(T), name);
   return *pointer;
 }
 

@@ -36,9 +36,16 @@ void CallersMessages::barrier() {
 
 namespace {
 
+/// The transport, which all ranks have; throws Refusal where they lack it.
 std::string chosen_transport(const char* name, RankMessages& hosts) {
-  if (name != nullptr) return name;
-  return transport_available("peer", hosts).ok() ? "peer" : "nccl";
+  std::string transport = name != nullptr ? name : "peer";
+  Support support = transport_available(transport, hosts);
+  if (name == nullptr && !support.ok()) {
+    transport = "nccl";
+    support = transport_available(transport, hosts);
+  }
+  if (support.code == StatusCode::unavailable) throw Refusal(LONGCA_UNAVAILABLE, support.reason);
+  return transport;
 }
 
 }  // namespace

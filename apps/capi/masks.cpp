@@ -29,7 +29,8 @@ void refuse_unused(const MaskTraits& traits, const longca_mask_options& o) {
   const auto refuse = [&](bool given, bool used, const char* name) {
     if (given && !used) throw_input_error("the mask {} has no {}", traits.name, name);
   };
-  refuse(o.lengths != nullptr || o.document_lengths != nullptr, traits.uses_lengths, "lengths");
+  refuse(o.lengths != nullptr || o.document_lengths != nullptr || o.document_count != 0,
+         traits.uses_lengths, "lengths");
   refuse(o.window != -1, traits.uses_window, "window");
   refuse(o.block_tokens != 0, traits.uses_block_tokens, "block_tokens");
   refuse(o.block != 0, traits.uses_blocks, "block");
@@ -48,7 +49,11 @@ MaskSpec spec_of(const char* name, std::int64_t tokens, const longca_mask_option
   spec.tokens = tokens;
   spec.seed = o.seed;
   if (o.lengths != nullptr) spec.lengths = o.lengths;
+  if (o.document_lengths == nullptr && o.document_count != 0) {
+    throw_input_error("document_count is {}, and document_lengths NULL", o.document_count);
+  }
   if (o.document_lengths != nullptr) {
+    if (o.lengths != nullptr) throw_input_error("lengths and document_lengths: one of them");
     if (o.document_count == 0) throw_input_error("document_count is 0: at least one document");
     spec.document_lengths.assign(o.document_lengths, o.document_lengths + o.document_count);
   }
@@ -121,11 +126,38 @@ Mask slices_mask(std::int64_t tokens_q, std::int64_t tokens_k,
   return Mask::from_slices(tokens_q, tokens_k, std::move(list));
 }
 
+/// Bounds ascend, to at most kMaxTokens: with more of them no memory is read.
+void check_bounds(std::size_t count, const char* name) {
+  constexpr std::size_t kMost = kMaxTokens + 1;
+  if (count > kMost) throw_input_error("{} = {}: at most {}", name, count, kMost);
+}
+
+/// Where the rows' lists begin and end: of a row at most `key_blocks`, each of which it keeps once.
+void check_offsets(std::span<const std::int64_t> offsets, std::int64_t key_blocks) {
+  if (offsets.front() != 0) {
+    throw_input_error("offsets begin with {}, not with 0", offsets.front());
+  }
+  for (std::size_t i = 1; i < offsets.size(); ++i) {
+    if (offsets[i] < offsets[i - 1]) {
+      throw_input_error("offsets fall from {} to {} at entry {}", offsets[i - 1], offsets[i], i);
+    }
+    if (offsets[i] - offsets[i - 1] > key_blocks) {
+      throw_input_error(
+          "offsets rise from {} to {} at entry {}: a query block keeps at most the {} key blocks "
+          "that "
+          "there are",
+          offsets[i - 1], offsets[i], i, key_blocks);
+    }
+  }
+}
+
 Mask blocks_mask(const longca_blocks& b) {
   if (b.q_bound_count < 2 || b.k_bound_count < 2) {
     throw_input_error("blocks have {} query and {} key bounds: at least 2 of each", b.q_bound_count,
                       b.k_bound_count);
   }
+  check_bounds(b.q_bound_count, "q_bound_count");
+  check_bounds(b.k_bound_count, "k_bound_count");
   check_count(b.heads, "heads");
   BlockLists lists;
   lists.q_bounds.assign(&required(b.q_bounds, "q_bounds"), b.q_bounds + b.q_bound_count);
@@ -133,10 +165,7 @@ Mask blocks_mask(const longca_blocks& b) {
   lists.heads = b.heads;
   const auto rows = static_cast<std::size_t>(b.heads) * (b.q_bound_count - 1);
   lists.offsets.assign(&required(b.offsets, "offsets"), b.offsets + rows + 1);
-  if (lists.offsets.front() != 0 || !std::ranges::is_sorted(lists.offsets)) {
-    throw_input_error("offsets begin with {} and end with {}: from 0, not falling",
-                      lists.offsets.front(), lists.offsets.back());
-  }
+  check_offsets(lists.offsets, static_cast<std::int64_t>(b.k_bound_count) - 1);
   if (lists.offsets.back() > 0) {
     lists.indices.assign(&required(b.indices, "indices"), b.indices + lists.offsets.back());
   }

@@ -1,11 +1,14 @@
 // Plans of longca.h.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -45,6 +48,9 @@ class CallersMemory final : public MemoryTracker {
   void give_back(void* pointer, std::int64_t bytes) noexcept override {
     allocator_.release(allocator_.context, pointer,
                        static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  }
+  std::string refusal(std::int64_t bytes, std::int64_t in_use) const override {
+    return fmt::format("the caller's allocator gave no {} bytes, beside {} in use", bytes, in_use);
   }
 
  private:
@@ -140,7 +146,12 @@ LseView view_of(const longca_lse& lse, const Problem& p) {
     throw_input_error("lse is [{}, {}] of head stride {}, the plan's is [{}, {}]", lse.heads,
                       lse.tokens, lse.head_stride, p.heads_q, p.tokens_q);
   }
+  std::int64_t elements = 0;
+  if (__builtin_mul_overflow(stride, lse.heads * std::int64_t{sizeof(float)}, &elements)) {
+    throw_input_error("lse has head stride {}, too large for {} heads", stride, lse.heads);
+  }
   if (lse.data == nullptr) throw_input_error("lse has no data");
+  require_aligned(lse.data, sizeof(float), "lse");
   return {lse.data, lse.heads, lse.tokens, stride};
 }
 

@@ -133,6 +133,7 @@ TensorView view_of(const longca_tensor& t, TensorRole role, const Problem& p) {
                       t.dim, plans.tokens, plans.heads, plans.dim);
   }
   if (t.data == nullptr && t.tokens > 0) throw_input_error("{} has no data", name);
+  require_aligned(t.data, static_cast<std::size_t>(size_of(p.dtype)), name);
   if (t.token_stride < 0 || t.head_stride < 0) {
     throw_input_error("{} has strides ({}, {}): at least 0", name, t.token_stride, t.head_stride);
   }

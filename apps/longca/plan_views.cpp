@@ -39,10 +39,10 @@ std::vector<Case> distinct_plans(std::span<const Case> cases) {
 }
 
 std::string title_of_case(const Case& c) {
-  std::string title = fmt::format("{} over {} ranks, {}", *c.scheme, *c.ranks, *c.shard);
+  std::string title = fmt::format("{} over {}, {}", *c.scheme, counted(*c.ranks, "rank"), *c.shard);
   if (c.factor) title += fmt::format(", factor {}", *c.factor);
-  return title +
-         fmt::format(": {}, {} tokens, heads {}:{}", c.mask, c.tokens, c.heads_q, c.heads_k);
+  return title + fmt::format(": {}, {}, heads {}:{}", c.mask, counted(c.tokens, "token"), c.heads_q,
+                             c.heads_k);
 }
 
 /// Lines of a plan's explanation, by those of rank 0.

@@ -80,22 +80,25 @@ bool takes_axis(const std::string& verb, const Axis& axis) {
 /// or names. It is known by the option's type (FILE, DIR, AXIS=VALUES) or by the axis that it is.
 std::string argument_kind(const CLI::Option& option) {
   const std::string type = option.get_lnames().empty() ? option.get_name() : option.get_type_name();
-  if (type.find('=') != std::string::npos) return "axis";
+  if (type.starts_with("AXIS=")) return "axis";
   std::string axis = option.get_lnames().empty() ? "" : option.get_lnames().front();
   std::replace(axis.begin(), axis.end(), '-', '_');
   if (type == "DIST") axis = "lengths";
   if (type == "MASK") axis = "mask";
   for (const Axis& known : axis_table()) {
-    if (known.name == axis && known.names != nullptr) return axis_names(known);
+    if (known.name != axis || known.names == nullptr) continue;
+    const std::string names = axis_names(known);
+    return names.empty() ? "any" : names;
   }
-  if (type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos)
+  const bool is_record_file = type == "BASE" || type == "NEW";
+  if (is_record_file || type.find("FILE") != type.npos || type.find("DIR") != type.npos)
     return "file";
   if (type == "SUITE") {
     std::vector<std::string> names;
     for (const SuiteFile& suite : available_suites()) names.push_back(suite.name);
     return in_words(names);
   }
-  if (type == "WHAT") return in_words(listable());
+  if (type == "WHAT" && option.get_lnames().empty()) return in_words(listable());
   if (type == "SHELL") return "bash";
   return "any";
 }

@@ -104,7 +104,10 @@ void cp(const CpArguments& arguments) {
   files.reads("--hostfile", arguments.hostfile);
   files.writes_view("--trace", arguments.trace);
   files.writes_view("--plot", arguments.plot);
-  if (runs && !arguments.trace.empty()) {
+  if (!runs && !arguments.trace.empty()) {
+    throw InputError("--trace: nothing runs with --explain, --plot or --dry-run");
+  }
+  if (!arguments.trace.empty()) {
     expect_traceable(arguments.trace, list.cases);
     options.trace = arguments.trace;
     options.cell.trace = true;

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ._library import check, lib
-from ._mask import Core, Mask, short
+from ._mask import Core, Mask, flag, short
 from ._plans import DEVICES, DTYPES, plans, use_device
 
 # Normal numbers of float32, as the library takes them.
@@ -69,15 +69,6 @@ def _number(x, name, meant):
     raise ValueError(f"{name} = {short(x)}: {meant}")
 
 
-def _flag(x, name):
-    try:
-        if isinstance(x, bool) or x in (0, 1):
-            return bool(x)
-    except (RuntimeError, ValueError):  # of an array that has not one number
-        pass
-    raise ValueError(f"{name} = {short(x)}: True or False")
-
-
 def _parameters(scale, softcap, deterministic):
     """The three as the operator takes them: a scale of 0.0 is the default."""
     if scale is None:
@@ -87,7 +78,7 @@ def _parameters(scale, softcap, deterministic):
         if not MIN_SCALE <= scale <= MAX_SCALE:
             raise ValueError(f"scale = {scale}: {_SCALES}")
     softcap = _number(softcap, "softcap", "a number above 0, or 0.0 for none")
-    return scale, softcap, _flag(deterministic, "deterministic")
+    return scale, softcap, flag(deterministic, "deterministic")
 
 
 def _no_kernel_for(x, name):

@@ -159,6 +159,15 @@ def _bounds_of(slice_):
         raise type(error)(f"slice {slice_}: {error}") from None
 
 
+def flag(x, name):
+    try:
+        if isinstance(x, bool) or x in (0, 1):
+            return bool(x)
+    except (RuntimeError, ValueError):  # of an array that has not one number
+        pass
+    raise ValueError(f"{name} = {short(x)}: True or False")
+
+
 class Mask:
     """Which queries may see which keys. Immutable; equal masks share their plans; can be pickled.
 
@@ -192,7 +201,7 @@ class Mask:
                               -1 if window is None else whole(window, "window", 0, MAX_TOKENS),
                               0 if block_tokens is None else whole(block_tokens, "block_tokens", 1, MAX_TOKENS),
                               0 if block is None else whole(block, "block", 1, MAX_TOKENS), density or 0.0,
-                              *head_counts(heads), block_heads == "query", bool(block_causal))
+                              *head_counts(heads), block_heads == "query", flag(block_causal, "block_causal"))
         if isinstance(lengths, str):
             options.lengths = text(lengths, "lengths")
         elif lengths is not None:
@@ -210,9 +219,9 @@ class Mask:
         return mask
 
     def _set(self, name, core):
-        self.name = name
-        self.tokens_q = lib.longca_mask_tokens_q(core.pointer)
-        self.tokens_k = lib.longca_mask_tokens_k(core.pointer)
+        self._name = name
+        self._tokens_q = lib.longca_mask_tokens_q(core.pointer)
+        self._tokens_k = lib.longca_mask_tokens_k(core.pointer)
         self._core = core
         self._handle = core.handle()
 
@@ -229,7 +238,7 @@ class Mask:
         bounds = _int64s(cu_seqlens, "cu_seqlens")
         if bounds.numel() == 0:
             raise ValueError("cu_seqlens is empty: it begins with 0 and ends with the number of tokens")
-        pointer = made(lib.longca_mask_from_cu_seqlens, bounds.data_ptr(), bounds.numel(), bool(causal), left, right)
+        pointer = made(lib.longca_mask_from_cu_seqlens, bounds.data_ptr(), bounds.numel(), flag(causal, "causal"), left, right)
         return cls._make("causal_document" if causal else "document", Core.of(pointer))
 
     @classmethod
@@ -317,8 +326,23 @@ class Mask:
         counts = torch.tensor([0] + [len(row) for head in kept for row in head], dtype=torch.int64, device="cpu")
         offsets = counts.cumsum(0)
         blocks = Blocks(ctypes.sizeof(Blocks), q_bounds.data_ptr(), q_bounds.numel(), k_bounds.data_ptr(),
-                        k_bounds.numel(), len(kept), bool(causal), offsets.data_ptr(), indices.data_ptr())
+                        k_bounds.numel(), len(kept), flag(causal, "causal"), offsets.data_ptr(), indices.data_ptr())
         return cls._make("blocks", Core.of(made(lib.longca_mask_from_blocks, ctypes.byref(blocks))))
+
+    @property
+    def name(self):
+        """The name that it was made by, or "causal_document", "document", "slices" or "blocks"."""
+        return self._name
+
+    @property
+    def tokens_q(self):
+        """The number of queries."""
+        return self._tokens_q
+
+    @property
+    def tokens_k(self):
+        """The number of keys."""
+        return self._tokens_k
 
     @property
     def heads(self):

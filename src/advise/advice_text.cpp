@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/suite/axes.h"
+#include "core/counted.h"
 #include "core/printable.h"
 #include "mask/own_file.h"
 #include "report/format.h"
@@ -112,7 +113,8 @@ void print_files(std::ostream& out, std::span<const Choice> choices) {
 }
 
 void print_advice(std::ostream& out, const Evidence& evidence, std::span<const Advice> advice) {
-  out << fmt::format("{}: {} cells\n", printable(evidence.card().name), evidence.cells().size());
+  out << fmt::format("{}: {}\n", printable(evidence.card().name),
+                     counted(evidence.cells().size(), "cell"));
   std::vector<Choice> choices;
   for (const Advice& one : advice) {
     print_one(out, one);
@@ -123,9 +125,8 @@ void print_advice(std::ostream& out, const Evidence& evidence, std::span<const A
 
 void print_evaluation(std::ostream& out, const Evidence& evidence,
                       std::span<const HeldOut> held_out) {
-  out << fmt::format(
-      "{}: {} cells. Errors (of memory: P90), coverage, regret and right choices in %\n",
-      printable(evidence.card().name), evidence.cells().size());
+  out << fmt::format("{}: {}. Errors (of memory: P90), coverage, regret and right choices in %\n",
+                     printable(evidence.card().name), counted(evidence.cells().size(), "cell"));
   for (const HeldOut& one : held_out) {
     const Score all = score_of(one.cells, one.choices);
     out << fmt::format(

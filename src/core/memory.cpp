@@ -38,14 +38,18 @@ void* MemoryTracker::allocate(std::int64_t bytes) {
   if (limit == 0 || now <= limit) pointer = obtain(bytes);
   if (pointer == nullptr) {
     in_use_.fetch_sub(bytes, std::memory_order_relaxed);
-    throw OutOfMemory(
-        fmt::format("an allocation of {} bytes beside {} in use passes the limit of {}", bytes,
-                    now - bytes, limit == 0 ? "this machine" : fmt::format("{} bytes", limit)));
+    throw OutOfMemory(refusal(bytes, now - bytes));
   }
   std::int64_t peak = peak_.load(std::memory_order_relaxed);
   while (now > peak && !peak_.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
   return pointer;
+}
+
+std::string MemoryTracker::refusal(std::int64_t bytes, std::int64_t in_use) const {
+  const std::int64_t limit = limit_.load(std::memory_order_relaxed);
+  return fmt::format("an allocation of {} bytes beside {} in use passes the limit of {}", bytes,
+                     in_use, limit == 0 ? "this machine" : fmt::format("{} bytes", limit));
 }
 
 void MemoryTracker::deallocate(void* pointer, std::int64_t bytes) noexcept {

@@ -51,6 +51,8 @@ class MemoryTracker {
   /// Null if the system has not that much.
   virtual void* obtain(std::int64_t bytes);
   virtual void give_back(void* pointer, std::int64_t bytes) noexcept;
+  /// What OutOfMemory says.
+  virtual std::string refusal(std::int64_t bytes, std::int64_t in_use) const;
 
  private:
   std::atomic<std::int64_t> in_use_{0};

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/strict_json.h"
@@ -238,7 +239,7 @@ std::string misfit(const OwnMask& mask, std::int64_t tokens, int heads_q, int he
   const int lists = mask.generated.mask.heads();
   const bool fits = mask.generated.mask.blocks() == nullptr || lists == heads_k || lists == heads_q;
   if (fits) return "";
-  return fmt::format("{} has {} block lists: one per KV or query head", name, lists);
+  return fmt::format("{} has {}: one per KV or query head", name, counted(lists, "block list"));
 }
 
 }  // namespace longca

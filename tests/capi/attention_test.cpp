@@ -375,6 +375,7 @@ TEST(CapiAttention, WorkspaceComesFromTheCallersAllocatorAndGoesBackToIt) {
   counter.refuse = true;
   longca_plan* plan = nullptr;
   EXPECT_EQ(longca_plan_create(&problem, mask.get(), &plan), LONGCA_OUT_OF_MEMORY);
+  EXPECT_THAT(longca_last_error(), HasSubstr("the caller's allocator gave no "));
   EXPECT_EQ(plan, nullptr);
   EXPECT_EQ(counter.bytes, 0);
 }
@@ -426,6 +427,15 @@ TEST(CapiAttention, TensorsThatDoNotFitThePlanAreNamed) {
   f.o.data = nullptr;
   EXPECT_EQ(longca_forward(plan.get(), &f), LONGCA_INVALID_ARGUMENT);
   EXPECT_THAT(longca_last_error(), HasSubstr("o has no data"));
+  f = t.forward();
+  f.q.data = static_cast<char*>(f.q.data) + 1;
+  EXPECT_EQ(longca_forward(plan.get(), &f), LONGCA_INVALID_ARGUMENT);
+  EXPECT_THAT(longca_last_error(), HasSubstr("q lies at 0x"));
+  EXPECT_THAT(longca_last_error(), HasSubstr("no multiple of its elements' 4 bytes"));
+  f = t.forward();
+  f.lse.head_stride = std::int64_t{1} << 62;
+  EXPECT_EQ(longca_forward(plan.get(), &f), LONGCA_INVALID_ARGUMENT);
+  EXPECT_THAT(longca_last_error(), HasSubstr("too large for 4 heads"));
   const auto b = t.backward();
   EXPECT_EQ(longca_backward(plan.get(), &b), LONGCA_INVALID_ARGUMENT);
   EXPECT_THAT(longca_last_error(), HasSubstr("problem.backward = 0"));

@@ -218,6 +218,28 @@ TEST(CapiMask, WhatIsWrongIsNamed) {
   blocks.q_bound_count = blocks.k_bound_count = 2;
   blocks.heads = (1 << 20) + 1;
   expect(longca_mask_from_blocks(&blocks, &mask), "heads = 1048577");
+  // By counts alone, before any memory is read.
+  blocks.heads = 1;
+  blocks.k_bound_count = static_cast<std::size_t>(-1);
+  expect(longca_mask_from_blocks(&blocks, &mask), "k_bound_count = 18446744073709551615");
+  const std::vector<std::int64_t> bounds = {0, 4, 8};
+  std::vector<std::int64_t> offsets = {0, 2, 1};
+  blocks.q_bounds = blocks.k_bounds = bounds.data();
+  blocks.q_bound_count = blocks.k_bound_count = 3;
+  blocks.offsets = offsets.data();
+  expect(longca_mask_from_blocks(&blocks, &mask), "offsets fall from 2 to 1 at entry 2");
+  offsets = {0, 1, std::int64_t{1} << 62};
+  expect(longca_mask_from_blocks(&blocks, &mask), "at most the 2 key blocks");
+  offsets = {1, 1, 1};
+  expect(longca_mask_from_blocks(&blocks, &mask), "offsets begin with 1");
+  options = LONGCA_MASK_OPTIONS_INIT;
+  options.document_count = 2;
+  expect(longca_mask_named("full", 8, &options, &mask), "the mask full has no lengths");
+  expect(longca_mask_named("document", 8, &options, &mask),
+         "document_count is 2, and document_lengths NULL");
+  options.document_lengths = bounds.data() + 1;
+  options.lengths = "pile";
+  expect(longca_mask_named("document", 12, &options, &mask), "lengths and document_lengths");
   const std::vector<std::int64_t> falling = {0, 8, 5};
   expect(longca_mask_from_cu_seqlens(falling.data(), 3, 1, -1, -1, &mask),
          "falls from 8 to 5 at entry 2");

@@ -320,7 +320,7 @@ TEST(GpuGroups, AreRefusedOnAllRanksWhereOneHasNoGpuOfItsOwn) {
     const longca_transport transport = rank.transport();
     longca_gpu_group* group = nullptr;
     EXPECT_EQ(longca_gpu_group_create(rank.rank, kRanks, &transport, nullptr, &group),
-              LONGCA_INVALID_ARGUMENT);
+              LONGCA_UNAVAILABLE);
     EXPECT_THAT(longca_last_error(), AnyOf(HasSubstr("GPU"), HasSubstr("CUDA")));
     EXPECT_EQ(group, nullptr);
   });

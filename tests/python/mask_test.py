@@ -178,7 +178,6 @@ def test_numbers_and_names_that_c_would_cut_are_named(error, sentence, make):
 
 
 def test_what_is_large_but_right_is_not_cut():
-    assert longca.Mask.from_cu_seqlens([0, 8], causal=2**32) == longca.Mask.from_cu_seqlens([0, 8])
     for window in (2**40, 2**62, (2**62, 2**62)):
         assert longca.Mask.from_cu_seqlens([0, 8], causal=False, window=window).area == 64
     assert longca.Mask("causal_document", 8192, seed=2**64 - 1).tokens_q == 8192
@@ -241,3 +240,22 @@ def test_parts_are_imported_when_they_are_named():
     assert longca.parallel.Partition.__module__ == "longca.parallel"
     with pytest.raises(AttributeError, match="no attribute 'paralel'"):
         longca.paralel  # noqa: B018
+
+
+def test_a_mask_cannot_be_changed():
+    mask = longca.Mask("causal", 64)
+    for name in ("name", "tokens_q", "tokens_k", "heads", "area", "slices"):
+        with pytest.raises(AttributeError):
+            setattr(mask, name, 3)
+    assert (mask.name, mask.tokens_q, mask.tokens_k) == ("causal", 64, 64)
+
+
+@pytest.mark.parametrize("causal", ["no", 2, 2**32, None, torch.tensor([0, 1])])
+def test_what_is_neither_true_nor_false_is_refused(causal):
+    with pytest.raises(ValueError, match="causal = .*: True or False"):
+        longca.Mask.from_cu_seqlens([0, 8], causal=causal)
+    with pytest.raises(ValueError, match="causal = .*: True or False"):
+        longca.Mask.from_blocks(torch.ones(1, 2, 2, dtype=torch.bool), causal=causal)
+    with pytest.raises(ValueError, match="block_causal = .*: True or False"):
+        longca.Mask("block_sparse", 256, block=128, density=0.5, block_causal=causal)
+    assert longca.Mask.from_cu_seqlens([0, 8], causal=0).name == "document"

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
+#include <cstdint>
 #include <ctime>
 #include <utility>
 
@@ -14,7 +16,26 @@ namespace {
 std::atomic<int> received = 0;
 static_assert(std::atomic<int>::is_always_lock_free);
 
+std::atomic<std::int64_t> received_at_ms = 0;
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);  // a signal handler may
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+/// A signal that comes long after the first ends the process. `timeout` and schedulers signal a
+/// process and then its group: what comes at once is the same request.
 void remember(int number) {
+  constexpr std::int64_t kSameRequestMs = 300;
+  const std::int64_t now = now_ms();
+  if (received != 0 && now - received_at_ms > kSameRequestMs) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+    return;
+  }
+  if (received == 0) received_at_ms = now;
   received = number;
 }
 
@@ -41,7 +62,7 @@ InterruptGuard::InterruptGuard() {
   received = 0;
   struct sigaction action {};
   action.sa_handler = remember;
-  action.sa_flags = SA_RESETHAND;  // without SA_RESTART: a wait returns
+  action.sa_flags = 0;  // without SA_RESTART: a wait returns
   sigaction(SIGINT, &action, &old_int_);
   sigaction(SIGTERM, &action, &old_term_);
 }

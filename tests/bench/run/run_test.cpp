@@ -287,14 +287,17 @@ TEST(Bench, TooLargeIsOutOfMemoryBeforeItIsTried) {
 TEST(Bench, AnInterruptKeepsWhatIsDoneAndSaysHowToGoOn) {
   const TempDirectory folder;
   const auto out = folder / "r.jsonl";
-  // The shell interrupts the run while its second cell hangs.
-  const std::string script = "trap '' INT; (trap - INT; exec " + std::string(LONGCA_PROGRAM) +
-                             " bench --out " + out.string() + " --plugin " + FAULT_PLUGIN +
-                             " -a kernel=naive,fault_hang -a mask=causal -a tokens=64 -a heads=2:1 "
-                             "-a dim=16 -a pass=forward"
-                             " --time-limit 0.01) & sleep 0.2; while [ \"$(wc -l < " +
-                             out.string() +
-                             ")\" != 1 ]; do sleep 0.05; done; sleep 0.2; kill -INT $!; wait $!";
+  // The shell interrupts the run while its second cell hangs: twice, as `timeout` signals a process
+  // and then its group.
+  const std::string script =
+      "trap '' INT; (trap - INT; exec " + std::string(LONGCA_PROGRAM) + " bench --out " +
+      out.string() + " --plugin " + FAULT_PLUGIN +
+      " -a kernel=naive,fault_hang -a mask=causal -a tokens=64 -a heads=2:1 "
+      "-a dim=16 -a pass=forward"
+      " --time-limit 0.01) & sleep 0.2; while [ \"$(wc -l < " +
+      out.string() +
+      ")\" != 1 ]; do sleep 0.05; done; sleep 0.2; kill -INT $!; kill -INT $!; "
+      "wait $!";
   const auto result = run_process({"bash", "-c", script});
   EXPECT_EQ(result.exit_code, 130) << result.err;
   EXPECT_THAT(result.err, HasSubstr("interrupted; 1 of 2 cells are in " + out.string() +
