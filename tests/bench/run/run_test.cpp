@@ -384,7 +384,7 @@ TEST(Check, CountsOutcomes) {
   EXPECT_EQ(good.out, "28 cells checked, 28 ok\n");
   EXPECT_EQ(check({"-a", "pass=forward"}).out, "1 cell checked, 1 ok\n");
   // What cannot run has not been checked.
-  EXPECT_EQ(check({"-a", "kernel=naive,block_sparse", "-a", "pass=forward"}).out,
+  EXPECT_EQ(check({"-a", "kernel=naive,slice", "-a", "dtype=float32", "-a", "pass=forward"}).out,
             "1 of 2 cells checked, 1 ok, 1 unsupported\n");
   const auto bad = check(
       {"--plugin", FAULT_PLUGIN, "-a", "kernel=naive,fault_nan,fault_abort", "-a", "pass=forward"});
