@@ -23,7 +23,8 @@ std::optional<advise::Choice> simulated_choice(const Case& c, const simulate::Cl
   const double page = cluster.error.p90;
   const double off = by_page ? page : std::max(page, cluster.error_by_rates.p90);
   return advise::Choice{.c = c,
-                        .time_ms = {time_ms, time_ms * (1 - off), time_ms * (1 + off)},
+                        // The error is simulated over measured, less 1.
+                        .time_ms = {time_ms, time_ms / (1 + off), time_ms / (1 - off)},
                         .basis = advise::Basis::simulated};
 }
 

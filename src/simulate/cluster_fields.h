@@ -11,7 +11,8 @@ template <typename AnyFabric, typename Visitor>
 void visit_fabric(AnyFabric& fabric, Visitor&& visit) {
   visit.section("fabric", "Links between nodes.", fabric.measured);
   visit.field("nodes", "Largest number of nodes.", fabric.nodes);
-  visit.field("nics", "NICs of a node, which its GPUs share evenly.", fabric.nics);
+  visit.field("nics", "NICs of a node, which its GPUs share evenly; a GPU may have several.",
+              fabric.nics);
   visit.field("nic_bytes_per_second", "Rate of a NIC, in each direction.",
               fabric.nic_bytes_per_second);
   visit.field("seconds_per_exchange", "Time of an exchange, however small.",

@@ -1,5 +1,8 @@
 #include "simulate/routes.h"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace longca::simulate {
 namespace {
 
@@ -24,12 +27,13 @@ Routes::Routes(const Cluster& cluster, int ranks, FluidLinks& links)
   in_ = add_links(links, ranks, port);
   if (!cluster.fabric) return;
   const Fabric& fabric = *cluster.fabric;
-  nics_ = static_cast<int>(fabric.nics);
-  nic_out_ = add_links(links, nodes_ * nics_, fabric.nic_bytes_per_second);
-  nic_in_ = add_links(links, nodes_ * nics_, fabric.nic_bytes_per_second);
+  // The NICs of a GPU that has several are one link.
+  nics_ = static_cast<int>(std::min<std::int64_t>(fabric.nics, gpus_));
+  const double of_node = static_cast<double>(fabric.nics) * fabric.nic_bytes_per_second;
+  nic_out_ = add_links(links, nodes_ * nics_, of_node / nics_);
+  nic_in_ = add_links(links, nodes_ * nics_, of_node / nics_);
   if (fabric.oversubscription > 1) {
-    up_ =
-        add_links(links, 2 * nodes_, nics_ * fabric.nic_bytes_per_second / fabric.oversubscription);
+    up_ = add_links(links, 2 * nodes_, of_node / fabric.oversubscription);
   }
 }
 

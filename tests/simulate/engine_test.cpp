@@ -36,6 +36,17 @@ TEST(Engine, GpusThatShareANicShareItsRate) {
   EXPECT_DOUBLE_EQ(end_of(ring(16, 1000, 8), cluster), 401);
 }
 
+TEST(Engine, AGpuThatHasSeveralNicsHasTheRateOfAll) {
+  Cluster cluster = ideal_cluster(2);
+  cluster.fabric->nics = 32;
+  EXPECT_DOUBLE_EQ(end_of(ring(16, 1000, 8), cluster), 26);
+  cluster.fabric->oversubscription = 4;  // of all 32
+  EXPECT_DOUBLE_EQ(end_of(ring(16, 1000, 8), cluster), 101);
+  cluster.fabric->oversubscription = 1;
+  cluster.fabric->nics = 2'000'000'000;  // no link for each
+  EXPECT_GT(end_of(ring(16, 1000, 8), cluster), 1);
+}
+
 TEST(Engine, AnOversubscribedFabricIsSharedByTheNode) {
   Cluster cluster = ideal_cluster(2);
   cluster.fabric->oversubscription = 4;

@@ -39,12 +39,12 @@ SimgridHosts::SimgridHosts(const Cluster& cluster, int ranks, s4u::NetZone& zone
 }
 
 void SimgridHosts::add_nics(const Fabric& fabric, int gpus, int nodes) {
-  const int nics = static_cast<int>(fabric.nics);
-  const double of_node = nics * fabric.nic_bytes_per_second / fabric.oversubscription;
-  const auto out = links("nic out", nodes * nics, fabric.nic_bytes_per_second);
-  const auto in = links("nic in", nodes * nics, fabric.nic_bytes_per_second);
-  const auto up = links("up", nodes, of_node);
-  const auto down = links("down", nodes, of_node);
+  const int nics = std::min(static_cast<int>(fabric.nics), gpus);
+  const double of_node = static_cast<double>(fabric.nics) * fabric.nic_bytes_per_second;
+  const auto out = links("nic out", nodes * nics, of_node / nics);
+  const auto in = links("nic in", nodes * nics, of_node / nics);
+  const auto up = links("up", nodes, of_node / fabric.oversubscription);
+  const auto down = links("down", nodes, of_node / fabric.oversubscription);
   for (int rank = 0; rank < std::ssize(ranks_); ++rank) {
     const int node = rank / gpus;
     const int nic = node * nics + rank % gpus * nics / gpus;
