@@ -144,8 +144,7 @@ void check_offsets(std::span<const std::int64_t> offsets, std::int64_t key_block
     if (offsets[i] - offsets[i - 1] > key_blocks) {
       throw_input_error(
           "offsets rise from {} to {} at entry {}: a query block keeps at most the {} key blocks "
-          "that "
-          "there are",
+          "that there are",
           offsets[i - 1], offsets[i], i, key_blocks);
     }
   }
