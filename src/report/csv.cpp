@@ -48,8 +48,8 @@ std::vector<std::string> metric_columns(std::span<const Record> records) {
   return columns;
 }
 
-/// Whether each record, of one device and over ranks apart, is the fastest of its problem and pass,
-/// or a tie with it (Ranking::is_marked), where tables mark it; nullptr has none.
+/// Whether each record is the fastest of its problem and pass, or a tie with it, where tables mark
+/// it (Ranking::is_marked).
 class Firsts {
  public:
   explicit Firsts(std::span<const Record> records) : split_(split_records(records)) {
@@ -73,7 +73,8 @@ class Firsts {
     const PassRankings rankings(group);
     for (const ViewRow& row : group.rows) {
       for (const Pass pass : kPasses) {
-        if (rankings.is_marked(row, pass)) first_.insert(row.pass(pass));
+        const Record* record = row.pass(pass);  // null of a step that is the sum of both passes
+        if (record != nullptr && rankings.is_marked(row, pass)) first_.insert(record);
       }
     }
   }
