@@ -32,8 +32,8 @@ using CellFunction = std::function<bool(const Case& c, Record& record, std::stri
 bool run_cells(std::span<const Case> cases, RunListener& listener, const CellFunction& run_cell);
 
 /// While a guard exists, SIGINT and SIGTERM do not end the process: the first is remembered and
-/// makes blocking calls return early, a second one, if it
-/// comes 0.3 s later or more, ends the process.
+/// makes blocking calls return early, a second one ends the process if it comes more than 0.3 s
+/// later.
 class InterruptGuard {
  public:
   InterruptGuard();
