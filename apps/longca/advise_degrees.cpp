@@ -1,14 +1,37 @@
 #include "advise_degrees.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <numeric>
 #include <utility>
 
+#include "bench/run/progress.h"
 #include "bench/suite/scheme_axes.h"
 #include "core/error.h"
 
 namespace longca {
 namespace {
+
+/// Says on a terminal which degree is being weighed: many ranks take minutes to simulate.
+class WeighingLine {
+ public:
+  void show(std::int64_t degree, std::int64_t gpus) const {
+    if (!is_shown_) return;
+    fmt::print(stderr, "\r\033[Kweighing degree {} of 1 to {}", degree, gpus);
+    std::fflush(stderr);
+  }
+  WeighingLine() = default;
+  WeighingLine(const WeighingLine&) = delete;
+  WeighingLine& operator=(const WeighingLine&) = delete;
+  ~WeighingLine() {
+    if (is_shown_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  bool is_shown_ = Progress::style_of_stderr() == Progress::Style::bar;
+};
 
 /// The axes of one degree: those of schemes mean nothing on one GPU.
 AxisValues axes_of_degree(AxisValues axes, std::int64_t degree) {
@@ -76,7 +99,7 @@ advise::Advice advice_of_degree(const advise::WeighedDegrees& weighed, std::int6
 
 }  // namespace
 
-advise::WeighedDegrees weigh_training(advise::Training training, const AxisValues& given,
+advise::WeighedDegrees weigh_training(advise::Training training, AxisValues given,
                                       const std::optional<AskedDocuments>& documents,
                                       const advise::AdviceOptions& options, Advisors& advisors) {
   for (const char* axis : {"ranks", "tokens_per_rank"}) {
@@ -85,10 +108,12 @@ advise::WeighedDegrees weigh_training(advise::Training training, const AxisValue
                         axis);
     }
   }
+  given.try_emplace("mode", std::vector<std::string>{"sustained"});
   advisors.simulator.require_ranks(training.gpus);
   const std::vector<AxisValues> sequences =
       documents ? axes_of_documents(*documents, given) : std::vector{given};
-  advise::WeighedDegrees weighed{.training = training};
+  advise::WeighedDegrees weighed{.training = training,
+                                 .memory_bytes = advisors.evidence.memory_bytes()};
   std::vector<std::int64_t> lengths;
   for (const AxisValues& axes : sequences) {
     const advise::Advice one = answer_one(axes_of_degree(axes, 1), options, advisors);
@@ -103,7 +128,9 @@ advise::WeighedDegrees weigh_training(advise::Training training, const AxisValue
   if (training.tokens_per_step == 0) {
     weighed.training.tokens_per_step = weighed.problem.tokens * weighed.sequences;
   }
+  const WeighingLine line;
   for (const std::int64_t degree : advise::degrees_of(training.gpus)) {
+    line.show(degree, training.gpus);
     weighed.by_degree.push_back(
         {degree, advice_of_degree(weighed, degree, sequences, options, advisors)});
   }

@@ -105,13 +105,10 @@ json advice_json(const Evidence& evidence, std::span<const Advice> advice, Objec
 
 json degrees_json(const Evidence& evidence, const WeighedDegrees& weighed) {
   const Training& training = weighed.training;
-  json whole{{"card", evidence.card().name},
-             {"device", evidence.card().device},
-             {"gpus", training.gpus},
-             {"layers", training.layers},
-             {"tokens_per_step", training.tokens_per_step},
-             {"sequences", weighed.sequences},
-             {"longest", weighed.longest},
+  json whole{{"card", evidence.card().name},   {"device", evidence.card().device},
+             {"mode", weighed.problem.mode},   {"gpus", training.gpus},
+             {"layers", training.layers},      {"tokens_per_step", training.tokens_per_step},
+             {"sequences", weighed.sequences}, {"longest", weighed.longest},
              {"choices", json::array()}};
   int rank = 0;
   for (const Choice& choice : weighed.choices) {
@@ -119,6 +116,7 @@ json degrees_json(const Evidence& evidence, const WeighedDegrees& weighed) {
     entry["degree"] = degree_of(choice);
     entry["replicas"] = training.gpus / degree_of(choice);
     entry["kept_bytes"] = kept_bytes(weighed, degree_of(choice));
+    entry["fits"] = fits(weighed, degree_of(choice));
     whole["choices"].push_back(std::move(entry));
   }
   for (const char* list : {"excluded", "unknown", "find_out"}) whole[list] = json::array();

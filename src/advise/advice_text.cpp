@@ -83,6 +83,7 @@ std::string title_of(const Advice& advice) {
     text += fmt::format(", {} {}", axis.name,
                         is_length ? format_tokens(problem.tokens) : without_hash(*value));
   }
+  if (problem.mode != "burst") text += ", mode " + problem.mode;
   if (advice.sequences > 1) text += fmt::format(", mean of {} sequences", advice.sequences);
   return fmt::format("{}: {}{}", text, to_string(problem.pass),
                      problem.deterministic.value_or(0) != 0 ? ", deterministic" : "");

@@ -110,11 +110,17 @@ Advice step_advice(std::span<const Advice> answers, const Training& training, st
 
 void rank_degrees(WeighedDegrees& weighed) {
   weighed.choices.clear();
+  std::vector<Choice> too_large;
   for (const DegreeAdvice& one : weighed.by_degree) {
-    weighed.choices.insert(weighed.choices.end(), one.advice.choices.begin(),
-                           one.advice.choices.end());
+    std::vector<Choice>& list = fits(weighed, one.degree) ? weighed.choices : too_large;
+    list.insert(list.end(), one.advice.choices.begin(), one.advice.choices.end());
   }
   rank_choices(weighed.choices, Objective::time);
+  rank_choices(too_large, Objective::time);
+  if (!weighed.choices.empty()) {
+    for (Choice& choice : too_large) choice.tied = false;
+  }
+  weighed.choices.insert(weighed.choices.end(), too_large.begin(), too_large.end());
 }
 
 double kept_bytes(const WeighedDegrees& weighed, std::int64_t degree) {
@@ -123,6 +129,10 @@ double kept_bytes(const WeighedDegrees& weighed, std::int64_t degree) {
   const double one = call_bytes(longest, degree);
   const bool is_forward = longest.pass == Pass::forward;
   return is_forward ? one : one * static_cast<double>(weighed.training.layers);
+}
+
+bool fits(const WeighedDegrees& weighed, std::int64_t degree) {
+  return !weighed.memory_bytes || kept_bytes(weighed, degree) <= *weighed.memory_bytes;
 }
 
 const Choice* best_of(const WeighedDegrees& weighed, std::int64_t degree) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,7 @@ struct WeighedDegrees {
   std::int64_t sequences = 1;             ///< of a step
   std::size_t sampled = 1;                ///< sequences that were answered
   std::int64_t longest = 0;               ///< of the sequences, in tokens
+  std::optional<double> memory_bytes{};   ///< of a GPU, where it is known
   std::vector<Choice> choices{};          ///< of all degrees, best first; ranks is the degree
   std::vector<DegreeAdvice> by_degree{};  ///< what is excluded and unknown, by degree
 };
@@ -62,7 +64,12 @@ Advice step_advice(std::span<const Advice> answers, const Training& training, st
 /// from their forward to their backward pass (q, k, v, o, LSE); of a forward pass, of one layer.
 double kept_bytes(const WeighedDegrees& weighed, std::int64_t degree);
 
-/// Puts the choices of all degrees into one list, best first.
+/// Whether a GPU has the memory for `kept_bytes` at this degree; true where it is not known.
+bool fits(const WeighedDegrees& weighed, std::int64_t degree);
+
+/// Puts the choices of all degrees into one list, best first: those of degrees that fit before
+/// those that do not, both by time. Ties are with the first of all, and none of what fits is tied
+/// with what does not.
 void rank_degrees(WeighedDegrees& weighed);
 
 /// The best choice of the degree; nullptr if it has none.

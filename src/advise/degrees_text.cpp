@@ -38,6 +38,29 @@ const Choice* next_degree(const WeighedDegrees& weighed) {
   return found == weighed.choices.end() ? nullptr : &*found;
 }
 
+/// What the first choice lacks memory for, or what would be faster with more of it.
+void print_memory(std::ostream& out, const WeighedDegrees& weighed) {
+  const Choice& first = weighed.choices.front();
+  const std::int64_t degree = degree_of(first);
+  if (!fits(weighed, degree)) {
+    out << fmt::format("It keeps {} on a GPU of {}: recompute or offload, or take more GPUs.\n",
+                       format_bytes(kept_bytes(weighed, degree)),
+                       format_bytes(*weighed.memory_bytes));
+    return;
+  }
+  const auto is_faster = [&](const Choice& choice) {
+    return !fits(weighed, degree_of(choice)) && choice.time_ms.value < first.time_ms.value;
+  };
+  const auto faster = std::ranges::find_if(weighed.choices, is_faster);
+  if (faster == weighed.choices.end()) return;
+  out << fmt::format(
+      "Degree {} with {} would take {} times as long, but keeps {} on a GPU of {}: for those who "
+      "recompute or offload.\n",
+      degree_of(*faster), printable(name_of_choice(*faster)),
+      format_figure(faster->time_ms.value / first.time_ms.value),
+      format_bytes(kept_bytes(weighed, degree_of(*faster))), format_bytes(*weighed.memory_bytes));
+}
+
 void print_what_to_use(std::ostream& out, const WeighedDegrees& weighed) {
   if (weighed.choices.empty()) {
     out << "No degree has an answer: neither a record nor a simulation tells how long a step "
@@ -49,8 +72,9 @@ void print_what_to_use(std::ostream& out, const WeighedDegrees& weighed) {
                      degree_of(first), counted(replicas_of(weighed, first), "replica"),
                      counted(degree_of(first), "GPU"), printable(name_of_choice(first)),
                      time_text(first.time_ms.value));
+  print_memory(out, weighed);
   const Choice* next = next_degree(weighed);
-  if (next == nullptr) return;
+  if (next == nullptr || fits(weighed, degree_of(*next)) != fits(weighed, degree_of(first))) return;
   out << fmt::format("Next is degree {} with {}, {} times as long{}.\n", degree_of(*next),
                      printable(name_of_choice(*next)),
                      format_figure(next->time_ms.value / first.time_ms.value),
@@ -72,16 +96,15 @@ void print_job(std::ostream& out, const Evidence& evidence, const WeighedDegrees
 }
 
 /// What is to be said of a choice beside its figures.
-std::string remarks_of(const Choice& choice, const Evidence& evidence,
-                       const WeighedDegrees& weighed) {
+std::string remarks_of(const Choice& choice, const WeighedDegrees& weighed) {
   std::string text = basis_text(choice);
   const std::int64_t replicas = replicas_of(weighed, choice);
   if (weighed.sequences < replicas) {
     text += fmt::format("; {} of {} replicas idle", replicas - weighed.sequences, replicas);
   }
-  const auto memory = evidence.memory_bytes();
-  if (memory && kept_bytes(weighed, degree_of(choice)) > *memory) {
-    text += fmt::format("; keeps more than {}: recompute or offload", format_bytes(*memory));
+  if (!fits(weighed, degree_of(choice))) {
+    text += fmt::format("; keeps more than {}: recompute or offload",
+                        format_bytes(*weighed.memory_bytes));
   }
   return text;
 }
@@ -114,7 +137,7 @@ void print_remarks(std::ostream& out, const std::vector<std::string>& of_rows) {
   }
 }
 
-void print_rows(std::ostream& out, const Evidence& evidence, const WeighedDegrees& weighed) {
+void print_rows(std::ostream& out, const WeighedDegrees& weighed) {
   const std::vector<const Choice*> rows = shown_rows(weighed);
   if (rows.empty()) return;
   std::vector<std::string> intervals;
@@ -123,7 +146,7 @@ void print_rows(std::ostream& out, const Evidence& evidence, const WeighedDegree
   for (const Choice* row : rows) {
     intervals.push_back(
         fmt::format("{} to {}", format_figure(row->time_ms.low), format_figure(row->time_ms.high)));
-    remarks.push_back(remarks_of(*row, evidence, weighed));
+    remarks.push_back(remarks_of(*row, weighed));
     width = std::max(width, intervals.back().size());
   }
   constexpr auto kRow = "  {:>2}  {:>6}  {:>9}  {:>{}}  {:>8}  {:>8}  {}\n";
@@ -167,7 +190,7 @@ void print_degrees(std::ostream& out, const Evidence& evidence, const WeighedDeg
   print_job(out, evidence, weighed);
   out << '\n'
       << printable(title_of({.problem = weighed.problem, .sequences = weighed.sampled})) << '\n';
-  print_rows(out, evidence, weighed);
+  print_rows(out, weighed);
   print_open(out, weighed);
   print_files(out, weighed.choices);
 }

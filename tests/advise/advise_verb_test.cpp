@@ -280,8 +280,8 @@ TEST_F(AdviseVerb, AClusterMayBeNamedWhoseCardHasNoRecords) {
 
 TEST_F(AdviseVerb, WeighsContextParallelDegreesAgainstReplicas) {
   const std::vector<std::string> job{
-      "-a", "mask=causal", "-a", "tokens=8K",         "-a", "scheme=usp,magi", "--gpus",
-      "4",  "--layers",    "3",  "--tokens-per-step", "16K"};
+      "-a",         "mask=causal", "-a", "tokens=8K", "-a", "scheme=usp,magi",   "-a",
+      "mode=burst", "--gpus",      "4",  "--layers",  "3",  "--tokens-per-step", "16K"};
   std::vector<std::string> as_json = job;
   as_json.emplace_back("--json");
   const auto result = advise_from(as_json);
@@ -309,6 +309,33 @@ TEST_F(AdviseVerb, WeighsContextParallelDegreesAgainstReplicas) {
   EXPECT_THAT(table.out, HasSubstr("2 of 4 replicas idle"));
   EXPECT_THAT(table.out, ContainsRegex("\n  [1-9][0-9, to]*: simulated on h200x"))
       << "what rows rest on, below them";
+}
+
+TEST_F(AdviseVerb, DegreesAreWeighedOfSustainedRunsUnlessAModeIsNamed) {
+  std::vector<std::string> job{"-a",         "mask=causal", "-a", "tokens=8K", "-a",
+                               "scheme=usp", "--gpus",      "2",  "--json"};
+  const auto sustained = nlohmann::json::parse(advise_from(job).out);
+  EXPECT_EQ(sustained["mode"], "sustained");
+  for (const auto& choice : sustained["choices"]) {
+    EXPECT_EQ(choice["basis"], "simulated") << "the records are of bursts";
+  }
+  job.insert(job.end() - 1, {"-a", "mode=burst"});
+  const auto burst = nlohmann::json::parse(advise_from(job).out);
+  EXPECT_EQ(burst["mode"], "burst");
+  const auto measured = [](const auto& choice) { return choice["basis"] == "measured"; };
+  EXPECT_TRUE(std::ranges::any_of(burst["choices"], measured));
+}
+
+TEST_F(AdviseVerb, ADegreeThatKeepsMoreThanAGpuHasIsNotTheFirstChoice) {
+  std::vector<std::string> job{"-a",         "mask=causal", "-a", "tokens=8K", "-a",
+                               "scheme=usp", "--gpus",      "8",  "--layers",  "800"};
+  const auto text = advise_from(job).out;
+  EXPECT_THAT(text, ContainsRegex("keeps [0-9]+ GiB on a GPU of 140 GiB: for those who recompute"));
+  job.emplace_back("--json");
+  const auto choices = nlohmann::json::parse(advise_from(job).out)["choices"];
+  ASSERT_FALSE(choices.empty());
+  EXPECT_EQ(choices.front()["fits"], true);
+  EXPECT_EQ(choices.back()["fits"], false);
 }
 
 TEST_F(AdviseVerb, WhereNoRecordIsOfTheCardEveryDegreeIsSimulated) {

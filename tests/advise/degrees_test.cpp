@@ -112,5 +112,28 @@ TEST(Degrees, ChoicesOfAllDegreesAreRankedTogether) {
   EXPECT_EQ(best_of(weighed, 4), nullptr);
 }
 
+TEST(Degrees, WhatDoesNotFitAGpuComesBehindWhatDoes) {
+  WeighedDegrees weighed{.problem = testing::case_of("", "causal", 4096, Pass::step),
+                         .longest = 4096};
+  Choice over_two = choice_taking("slice", 3);
+  over_two.c.ranks = 2;
+  weighed.by_degree = {{1, answer_with({choice_taking("flex", 2), choice_taking("slice", 1)})},
+                       {2, answer_with({over_two})}};
+  weighed.memory_bytes = kept_bytes(weighed, 2);
+  EXPECT_TRUE(fits(weighed, 2));
+  EXPECT_FALSE(fits(weighed, 1));
+  rank_degrees(weighed);
+  ASSERT_EQ(weighed.choices.size(), 3U);
+  EXPECT_EQ(degree_of(weighed.choices[0]), 2);
+  EXPECT_EQ(weighed.choices[1].time_ms.value, 1);
+  EXPECT_FALSE(weighed.choices[1].tied) << "faster, but it does not fit";
+  EXPECT_FALSE(weighed.choices[2].tied);
+  weighed.memory_bytes = kept_bytes(weighed, 2) - 1;
+  rank_degrees(weighed);
+  EXPECT_EQ(weighed.choices[0].time_ms.value, 1) << "where none fits, the fastest";
+  weighed.memory_bytes.reset();
+  EXPECT_TRUE(fits(weighed, 1)) << "not known";
+}
+
 }  // namespace
 }  // namespace longca::advise
