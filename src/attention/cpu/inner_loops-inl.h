@@ -9,6 +9,7 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -43,20 +44,24 @@ static_assert(std::endian::native == std::endian::little, "bits of masks are rea
 #endif
 #endif
 
-/// One register block over the whole reduction. kUnitRows: A has a_row = 1, else a_step = 1.
+/// Steps that are summed one after the other: longer sums are sums of such, since the error of a
+/// chain of additions grows with its length.
+inline constexpr std::int64_t kChainSteps = 128;
+
+/// One register block over `steps` of the reduction, added to C if `add`. kUnitRows: A has a_row =
+/// 1, else a_step = 1.
 template <class Words, bool kUnitRows>
-HWY_INLINE void product_block(const Product& x, const Word* HWY_RESTRICT a,
-                              const Word* HWY_RESTRICT b, float* HWY_RESTRICT c) {
+HWY_INLINE void product_block(const Product& x, std::int64_t steps, bool add,
+                              const Word* HWY_RESTRICT a, const Word* HWY_RESTRICT b,
+                              float* HWY_RESTRICT c) {
   const D d;
   V sums[kBlockRows][kBlockVectors];
   const Word* rows[kBlockRows];
   LONGCA_UNROLL for (int i = 0; i < kBlockRows; ++i) {
     rows[i] = a + i * x.a_row;
-    LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) {
-      sums[i][j] = x.add ? hn::LoadU(d, c + i * x.c_row + j * kLanes) : hn::Zero(d);
-    }
+    LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) sums[i][j] = hn::Zero(d);
   }
-  for (std::int64_t k = 0; k < x.steps; ++k) {
+  for (std::int64_t k = 0; k < steps; ++k) {
     V right[kBlockVectors];
     LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) right[j] = hn::LoadU(d, b + j * kLanes);
     LONGCA_UNROLL for (int i = 0; i < kBlockRows; ++i) {
@@ -70,7 +75,8 @@ HWY_INLINE void product_block(const Product& x, const Word* HWY_RESTRICT a,
   }
   LONGCA_UNROLL for (int i = 0; i < kBlockRows; ++i) {
     LONGCA_UNROLL for (int j = 0; j < kBlockVectors; ++j) {
-      hn::StoreU(sums[i][j], d, c + i * x.c_row + j * kLanes);
+      float* const out = c + i * x.c_row + j * kLanes;
+      hn::StoreU(add ? hn::Add(hn::LoadU(d, out), sums[i][j]) : sums[i][j], d, out);
     }
   }
 }
@@ -80,8 +86,15 @@ HWY_INLINE void product_panels(const Product& x) {
   for (int panel = 0; panel < x.panels; ++panel) {
     for (int column = 0; column < kPanelKeys; column += kBlockVectors * kLanes) {
       for (int row = 0; row < kGroupRows; row += kBlockRows) {
-        product_block<Words, kUnitRows>(x, x.a + row * x.a_row, x.b + panel * x.b_panel + column,
-                                        x.c + row * x.c_row + panel * kPanelKeys + column);
+        const Word* a = x.a + row * x.a_row;
+        const Word* b = x.b + panel * x.b_panel + column;
+        float* c = x.c + row * x.c_row + panel * kPanelKeys + column;
+        std::int64_t first = 0;
+        do {
+          product_block<Words, kUnitRows>(x, std::min(kChainSteps, x.steps - first),
+                                          x.add || first > 0, a + first * x.a_step,
+                                          b + first * x.b_step, c);
+        } while ((first += kChainSteps) < x.steps);
       }
     }
   }

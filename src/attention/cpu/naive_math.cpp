@@ -24,21 +24,22 @@ using Tag = hn::CappedTag<float, 16>;
 constexpr std::int64_t kRows = 4;
 
 /// sums[r, 0 … 64) += Σ_i a_r[i · stride] · panel[i, 0 … 64) for four rows; eight vectors of sums
-/// hide the latency of the additions.
+/// hide the latency of the additions. The sum over the panel begins at 0, since the error of a
+/// chain of additions grows with its length.
 HWY_INLINE void add_rows(const float* const* a, std::int64_t stride, const float* panel,
                          float* sums, std::int64_t depth) {
   const Tag tag;
   const auto width = static_cast<std::int64_t>(hn::Lanes(tag));
   for (std::int64_t j = 0; j < kColumns; j += 2 * width) {
     float* c = sums + j;
-    auto left0 = hn::Load(tag, c);
-    auto left1 = hn::Load(tag, c + kColumns);
-    auto left2 = hn::Load(tag, c + 2 * kColumns);
-    auto left3 = hn::Load(tag, c + 3 * kColumns);
-    auto right0 = hn::Load(tag, c + width);
-    auto right1 = hn::Load(tag, c + kColumns + width);
-    auto right2 = hn::Load(tag, c + 2 * kColumns + width);
-    auto right3 = hn::Load(tag, c + 3 * kColumns + width);
+    auto left0 = hn::Zero(tag);
+    auto left1 = hn::Zero(tag);
+    auto left2 = hn::Zero(tag);
+    auto left3 = hn::Zero(tag);
+    auto right0 = hn::Zero(tag);
+    auto right1 = hn::Zero(tag);
+    auto right2 = hn::Zero(tag);
+    auto right3 = hn::Zero(tag);
     for (std::int64_t i = 0; i < depth; ++i) {
       const auto left = hn::Load(tag, panel + i * kColumns + j);
       const auto right = hn::Load(tag, panel + i * kColumns + j + width);
@@ -51,14 +52,16 @@ HWY_INLINE void add_rows(const float* const* a, std::int64_t stride, const float
       left3 = hn::MulAdd(hn::Set(tag, a[3][i * stride]), left, left3);
       right3 = hn::MulAdd(hn::Set(tag, a[3][i * stride]), right, right3);
     }
-    hn::Store(left0, tag, c);
-    hn::Store(left1, tag, c + kColumns);
-    hn::Store(left2, tag, c + 2 * kColumns);
-    hn::Store(left3, tag, c + 3 * kColumns);
-    hn::Store(right0, tag, c + width);
-    hn::Store(right1, tag, c + kColumns + width);
-    hn::Store(right2, tag, c + 2 * kColumns + width);
-    hn::Store(right3, tag, c + 3 * kColumns + width);
+    hn::Store(hn::Add(hn::Load(tag, c), left0), tag, c);
+    hn::Store(hn::Add(hn::Load(tag, c + kColumns), left1), tag, c + kColumns);
+    hn::Store(hn::Add(hn::Load(tag, c + 2 * kColumns), left2), tag, c + 2 * kColumns);
+    hn::Store(hn::Add(hn::Load(tag, c + 3 * kColumns), left3), tag, c + 3 * kColumns);
+    hn::Store(hn::Add(hn::Load(tag, c + width), right0), tag, c + width);
+    hn::Store(hn::Add(hn::Load(tag, c + kColumns + width), right1), tag, c + kColumns + width);
+    hn::Store(hn::Add(hn::Load(tag, c + 2 * kColumns + width), right2), tag,
+              c + 2 * kColumns + width);
+    hn::Store(hn::Add(hn::Load(tag, c + 3 * kColumns + width), right3), tag,
+              c + 3 * kColumns + width);
   }
 }
 
