@@ -9,6 +9,7 @@
 
 #include "attention/api/registry.h"
 #include "bench/cell/dump.h"
+#include "bench/cell/mode_support.h"
 #include "bench/cell/selection.h"
 #include "bench/cell/steps.h"
 #include "bench/measure/gpu_sampler.h"
@@ -71,9 +72,7 @@ void Cell::run() {
 }
 
 Support Cell::supported() const {
-  if (case_.mode == "graph" && problem_.device == DeviceKind::cpu) {
-    return Support::unsupported("mode graph replays a CUDA graph, which the CPU does not have");
-  }
+  if (Support mode = check_mode(case_); !mode.ok()) return mode;
   return kernel_.supports(problem_, shared_.generated.mask);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/cell/device.h"
+#include "bench/cell/mode_support.h"
 #include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
 #include "bench/ranks/rank_cell.h"
@@ -29,10 +30,7 @@ Status RankRunner::set_up(const Case& c, const CellOptions& options) {
     return Status::unsupported(
         fmt::format("the case is one of {} ranks, but {} run", *c.ranks, team_.control.size()));
   }
-  if (c.mode == "graph") {
-    return Status::unsupported(
-        "mode graph replays the work of one GPU, not of ranks that wait for each other");
-  }
+  if (Support mode = check_mode(c); !mode.ok()) return mode;
   if (options.trace) {
     if (Status can = can_trace(c.pass); !can.ok()) return can;
   }

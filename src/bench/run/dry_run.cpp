@@ -14,9 +14,11 @@
 #include "attention/api/registry.h"
 #include "attention/reference/drawn_tiles.h"
 #include "attention/reference/verifier.h"
+#include "bench/cell/mode_support.h"
 #include "bench/cell/problem.h"
 #include "bench/cell/steps.h"
 #include "bench/cell/tensors.h"
+#include "bench/measure/statistics.h"
 #include "bench/record/environment.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
@@ -40,7 +42,7 @@ struct Totals {
   double flops = 0;
   std::int64_t max_bytes = 0;
   std::size_t unknown = 0;  ///< cells whose masks are not made
-  double seconds = 0;       ///< upper bound of timing and verifying, by the limits
+  double seconds = 0;       ///< of timing and verifying by their limits, if 7 repetitions fit one
   std::string last_problem;
 };
 
@@ -55,8 +57,9 @@ void add_time(const Case& c, const RunLimits& limits, Totals& totals) {
   }
 }
 
-/// "40 s", "12 min", "3.5 h".
+/// "0.4 s", "40 s", "12 min", "3.5 h".
 std::string duration(double seconds) {
+  if (seconds < 10) return fmt::format("{:.1f} s", seconds);
   if (seconds < 100) return fmt::format("{:.0f} s", seconds);
   if (seconds < 6000) return fmt::format("{:.0f} min", seconds / 60);
   return fmt::format("{:.1f} h", seconds / 3600);
@@ -98,7 +101,9 @@ std::string other_axes(const Case& c) {
 
 /// The kernel's answer; over ranks the scheme's, since kernels see parts of the mask there.
 Support supported(const Case& c, const GeneratedMask& generated) {
+  if (Support mode = check_mode(c); !mode.ok()) return mode;
   if (c.scheme) {
+    if (Support transport = check_transport(c); !transport.ok()) return transport;
     return find_scheme(*c.scheme).supports(parallel_problem(c, generated, kRanksPerNode));
   }
   const Problem problem = c.problem();
@@ -172,10 +177,10 @@ void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
   if (totals.seconds > 0) {
     const auto counted = static_cast<double>(listed - totals.unknown);
     fmt::print(out,
-               "up to about {} here, by the limits of {} s of timing a cell and {} s of "
-               "verification a problem\n",
+               "about {} here, by the limits of {} s of timing a cell and {} s of verification a "
+               "problem; longer where {} repetitions take more\n",
                duration(totals.seconds / counted * static_cast<double>(rounds * size.cells)),
-               limits.time_limit_s, limits.verify_budget_s);
+               limits.time_limit_s, limits.verify_budget_s, StoppingRule::kMinSamples);
   }
   if (listed > totals.unknown && totals.seconds == 0) {
     fmt::print(out, "none of {} can run here\n",

@@ -38,7 +38,8 @@ std::string dry_run(const std::string& suite) {
 TEST(DryRun, ListsCellsWithFlopsAndMemory) {
   // 4 · area · hq · d: full 64² and causal 64 · 65 / 2 cells, 4 heads, 32 dimensions; backward 2.5
   // times.
-  EXPECT_EQ(dry_run(R"(
+  EXPECT_EQ(
+      dry_run(R"(
 [axes]
 kernel = "naive"
 mask = ["full", "causal"]
@@ -50,18 +51,18 @@ dtype = ["float32"]
 when = { mask = "causal", pass = "backward" }
 skip = "not today"
 )"),
-            "kernel  mask    tokens  heads  dim  dtype    pass      GFLOP #  axes\n"
-            "naive   full      1024  4:2    32   float32  forward   0.537 #  seed=42 device=cpu "
-            "mode=burst\n"
-            "naive   full      1024  4:2    32   float32  backward  1.342 #  seed=42 device=cpu "
-            "mode=burst\n"
-            "naive   causal    1024  4:2    32   float32  forward   0.269 #  seed=42 device=cpu "
-            "mode=burst\n"
-            "3 cells of 2 problems, 2.148 GFLOP once through, at most # MiB\n" +
-                fmt::format("up to about {:.0f} s here, by the limits of 1 s of timing a cell and "
-                            "10 s of verification a problem\n",
-                            3 * 1 + 2 * 10.0 / available_cpus()) +
-                "1 left out by the suite: not today\n");
+      "kernel  mask    tokens  heads  dim  dtype    pass      GFLOP #  axes\n"
+      "naive   full      1024  4:2    32   float32  forward   0.537 #  seed=42 device=cpu "
+      "mode=burst\n"
+      "naive   full      1024  4:2    32   float32  backward  1.342 #  seed=42 device=cpu "
+      "mode=burst\n"
+      "naive   causal    1024  4:2    32   float32  forward   0.269 #  seed=42 device=cpu "
+      "mode=burst\n"
+      "3 cells of 2 problems, 2.148 GFLOP once through, at most # MiB\n" +
+          fmt::format("about {:.0f} s here, by the limits of 1 s of timing a cell and 10 s of "
+                      "verification a problem; longer where 7 repetitions take more\n",
+                      3 * 1 + 2 * 10.0 / available_cpus()) +
+          "1 left out by the suite: not today\n");
 }
 
 /// Tensors of 1024 · (4 + 2) rows of 64 float32 values and an lse of 4 · 1024 are 1.5 MiB.
@@ -84,6 +85,12 @@ TEST(DryRun, EstimatesTheReferenceOnlyWhereTheTensorsFit) {
 TEST(DryRun, SaysWhatWillNotRun) {
   EXPECT_THAT(dry_run("[axes]\nkernel = \"block_sparse\"\nmask = \"causal\"\n"),
               ::testing::HasSubstr("unsupported: block_sparse takes block-sparse masks only"));
+}
+
+TEST(DryRun, SaysWhichModesWillNotRun) {
+  EXPECT_THAT(dry_run("[axes]\nkernel = \"naive\"\nmode = \"graph\"\n"),
+              ::testing::AllOf(::testing::HasSubstr("unsupported: mode graph replays a CUDA graph"),
+                               ::testing::HasSubstr("none of them can run here")));
 }
 
 }  // namespace
