@@ -2,6 +2,7 @@
 
 import math
 import struct
+from typing import Literal, Optional, Union, overload
 
 import torch
 from torch import Tensor
@@ -21,7 +22,20 @@ _FORWARD = struct.Struct(_TENSOR * 4 + _LSE + _STREAM + "P")
 _BACKWARD = struct.Struct(_TENSOR * 5 + _LSE + _TENSOR * 3 + _STREAM + "PP")
 
 
-def attention(q, k, v, mask, scale=None, sink=None, softcap=0.0, deterministic=False, return_lse=False):
+@overload
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float] = None, sink: Optional[Tensor] = None,
+              softcap: float = 0.0, deterministic: bool = False, return_lse: Literal[False] = False) -> Tensor: ...
+
+
+@overload
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float] = None, sink: Optional[Tensor] = None,
+              softcap: float = 0.0, deterministic: bool = False, *,
+              return_lse: Literal[True]) -> "tuple[Tensor, Tensor]": ...
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float] = None, sink: Optional[Tensor] = None,
+              softcap: float = 0.0, deterministic: bool = False,
+              return_lse: bool = False) -> "Union[Tensor, tuple[Tensor, Tensor]]":
     """softmax(scale · q kᵀ) v over the keys that `mask` allows.
 
     Tensors are [tokens, heads, dim], or [batch, heads, tokens, dim] with the same mask for every sequence of the

@@ -7,6 +7,7 @@ import os
 import struct
 import threading
 import weakref
+from typing import Iterable, Literal, Optional, Sequence, Union
 
 import torch
 from torch._subclasses import FakeTensor
@@ -191,8 +192,10 @@ class Mask:
 
     # Dynamo cannot trace what makes masks: a mask made in a compiled function breaks its graph.
     @torch._disable_dynamo
-    def __init__(self, name, tokens, *, lengths=None, seed=42, window=None, block_tokens=None, block=None,
-                 density=None, block_causal=False, heads=(1, 1), block_heads="kv"):
+    def __init__(self, name: str, tokens: int, *, lengths: "Union[str, Iterable[int], None]" = None, seed: int = 42,
+                 window: Optional[int] = None, block_tokens: Optional[int] = None, block: Optional[int] = None,
+                 density: Optional[float] = None, block_causal: bool = False, heads: "tuple[int, int]" = (1, 1),
+                 block_heads: Literal["kv", "query"] = "kv") -> None:
         if block_heads not in ("kv", "query"):
             raise ValueError(f"block_heads = {block_heads!r}: 'kv' or 'query'")
         if density is not None and not (isinstance(density, numbers.Real) and 0 < density <= 1):
@@ -227,7 +230,8 @@ class Mask:
 
     @classmethod
     @torch._disable_dynamo
-    def from_cu_seqlens(cls, cu_seqlens, causal=True, window=None):
+    def from_cu_seqlens(cls, cu_seqlens: "Iterable[int]", causal: bool = True,
+                        window: "Union[int, tuple[int, int], None]" = None) -> "Mask":
         """Packed documents: document i has the tokens [cu_seqlens[i], cu_seqlens[i + 1]) and sees itself only.
 
         cu_seqlens begins with 0, does not fall and ends with the number of tokens: a list or a tensor of whole
@@ -243,7 +247,8 @@ class Mask:
 
     @classmethod
     @torch._disable_dynamo
-    def from_slices(cls, slices, tokens=None, tokens_k=None):
+    def from_slices(cls, slices: "Iterable[tuple[int, int, int, int, str]]", tokens: Optional[int] = None,
+                    tokens_k: Optional[int] = None) -> "Mask":
         """The cells of a list of slices (q_begin, q_end, k_begin, k_end, type), no cell in two of them.
 
         `type` is "full", "causal" (aligned to the bottom right corner), "inverse_causal" (to the top left one) or
@@ -270,7 +275,9 @@ class Mask:
     @classmethod
     @torch._disable_dynamo
     @_disable_current_modes()
-    def from_blocks(cls, kept, block=128, tokens=None, q_bounds=None, k_bounds=None, causal=False):
+    def from_blocks(cls, kept: "Union[torch.Tensor, Sequence[Sequence[Iterable[int]]]]", block: int = 128,
+                    tokens: Optional[int] = None, q_bounds: "Optional[Iterable[int]]" = None,
+                    k_bounds: "Optional[Iterable[int]]" = None, causal: bool = False) -> "Mask":
         """Block-sparse: which blocks of keys each block of queries sees.
 
         `kept` is a tensor of bool [heads, query blocks, key blocks] (copied to the host) or, per head and query
@@ -330,32 +337,32 @@ class Mask:
         return cls._make("blocks", Core.of(made(lib.longca_mask_from_blocks, ctypes.byref(blocks))))
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name that it was made by, or "causal_document", "document", "slices" or "blocks"."""
         return self._name
 
     @property
-    def tokens_q(self):
+    def tokens_q(self) -> int:
         """The number of queries."""
         return self._tokens_q
 
     @property
-    def tokens_k(self):
+    def tokens_k(self) -> int:
         """The number of keys."""
         return self._tokens_k
 
     @property
-    def heads(self):
+    def heads(self) -> int:
         """How many heads have blocks of their own; 1 for other masks."""
         return lib.longca_mask_heads(self._core.pointer)
 
     @property
-    def area(self):
+    def area(self) -> float:
         """Allowed (query, key) cells of a head, the mean over heads."""
         return lib.longca_mask_area(self._core.pointer)
 
     @property
-    def slices(self):
+    def slices(self) -> "list[tuple[int, int, int, int, str]]":
         """[(q_begin, q_end, k_begin, k_end, type), …]; of block-sparse masks without their blocks"""
         count = lib.longca_mask_slices(self._core.pointer, None, 0)
         array = (Slice * count)()
@@ -363,7 +370,7 @@ class Mask:
         return [(s.q_begin, s.q_end, s.k_begin, s.k_end, SLICE_TYPES[s.type]) for s in array]
 
     @property
-    def lengths(self):
+    def lengths(self) -> "list[int]":
         """Lengths of the documents; empty for masks without."""
         count = lib.longca_mask_documents(self._core.pointer, None, 0)
         array = (ctypes.c_int64 * count)()
@@ -371,13 +378,13 @@ class Mask:
         return list(array)
 
     @property
-    def position_ids(self):
+    def position_ids(self) -> torch.Tensor:
         """Each token's number in its document, int64 [tokens_q]: positions for RoPE."""
         lengths = self.lengths or [self.tokens_q]
         return torch.cat([torch.arange(length, device="cpu") for length in lengths])
 
     @_disable_current_modes()
-    def dense(self, head=0):
+    def dense(self, head: int = 0) -> torch.Tensor:
         """The mask of a head as a tensor of bool [tokens_q, tokens_k]; at most 2^28 cells."""
         head = whole(head, "head", 0, self.heads - 1)
         if self.tokens_q * self.tokens_k > MAX_DENSE_CELLS:

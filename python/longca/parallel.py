@@ -12,6 +12,7 @@ with; on GPUs, one a rank, by copies between the GPUs of one host or by NCCL, wh
 import ctypes
 import hashlib
 import os
+from typing import Optional
 
 import torch
 import torch.distributed as dist
@@ -61,8 +62,14 @@ class Partition:
                     how many tokens this rank owns, their numbers, and their numbers inside their documents, for RoPE
     """
 
-    def __init__(self, mask, group=None, scheme="magi", *, shard=None, heads=(64, 8), dim=128, factor=0, ranks_per_node=8,
-                 device=None, transport=None):
+    token_ids: torch.Tensor
+    position_ids: torch.Tensor
+    tokens: int
+    transport: Optional[str]
+
+    def __init__(self, mask: Mask, group: Optional[dist.ProcessGroup] = None, scheme: str = "magi", *,
+                 shard: Optional[str] = None, heads: "tuple[int, int]" = (64, 8), dim: int = 128, factor: int = 0,
+                 ranks_per_node: int = 8, device: Optional[str] = None, transport: Optional[str] = None) -> None:
         if not (group is None or isinstance(group, dist.ProcessGroup) or group is dist.GroupMember.NON_GROUP_MEMBER):
             raise TypeError(f"group is a {type(group).__name__}: a torch.distributed group is meant, or None")
         self.ranks, self.rank = dist.get_world_size(group), dist.get_rank(group)
@@ -136,14 +143,14 @@ class Partition:
         ranges = [torch.arange(bounds[2 * i], bounds[2 * i + 1], device="cpu") for i in range(count.value)]
         return torch.cat(ranges) if ranges else torch.empty(0, dtype=torch.int64, device="cpu")
 
-    def shard(self, x, dim=0):
+    def shard(self, x: torch.Tensor, dim: int = 0) -> torch.Tensor:
         """This rank's tokens of a tensor that every rank has whole: [.., tokens, ..] with tokens at `dim`."""
         _check_dim(x, dim)
         if x.shape[dim] != self.mask.tokens_q:
             raise ValueError(f"x has {x.shape[dim]} tokens, the mask has {self.mask.tokens_q}")
         return x.index_select(dim, self._ids_of(self.rank, x.device))
 
-    def unshard(self, x, dim=0):
+    def unshard(self, x: torch.Tensor, dim: int = 0) -> torch.Tensor:
         """The whole tensor on every rank, of each one's tokens. Its gradient is the sum of what all ranks ask for."""
         _check_dim(x, dim)
         if x.shape[dim] != self.tokens:
@@ -166,7 +173,8 @@ def _check_dim(x, dim):
         raise ValueError(f"dim = {dim}: x has {x.dim()} dimensions")
 
 
-def attention(q, k, v, partition, scale=None, sink=None, softcap=0.0, deterministic=False):
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, partition: Partition, scale: Optional[float] = None,
+              sink: Optional[torch.Tensor] = None, softcap: float = 0.0, deterministic: bool = False) -> torch.Tensor:
     """longca.attention over the ranks of a partition: q, k and v are [own tokens, heads, dim], and so is the result.
 
     scale, sink, softcap and deterministic are those of longca.attention. The sink is the same on every rank; its gradient is

@@ -98,3 +98,26 @@ def test_a_destroyed_process_group_leaves_no_thread():
     if before == 0:
         pytest.skip("this PyTorch names its threads otherwise")
     assert after == 0
+
+
+def test_what_the_package_offers_has_types():
+    """For the editors and checkers of those who use it: py.typed promises it."""
+    import inspect
+
+    import longca
+    import longca.parallel
+
+    assert (pathlib.Path(longca.__file__).parent / "py.typed").exists()
+    mask, partition = longca.Mask, longca.parallel.Partition
+    offered = [longca.attention, longca.plan_stats, longca.parallel.attention, mask.__init__, partition.__init__,
+               partition.shard, partition.unshard]
+    members = {name: inspect.getattr_static(mask, name) for name in dir(mask) if not name.startswith("_")}
+    offered += [member.fget if isinstance(member, property) else getattr(mask, name)
+                for name, member in members.items()]
+    assert len(offered) == 19, sorted(members)
+    for function in offered:
+        signature = inspect.signature(function)
+        untyped = [name for name, parameter in signature.parameters.items()
+                   if name != "self" and parameter.annotation is inspect.Parameter.empty]
+        assert not untyped, (function, untyped)
+        assert signature.return_annotation is not inspect.Signature.empty, function

@@ -21,7 +21,7 @@ _REFUSED = ("position_bias", "indices", "block_indices", "sinks")
 _ALL_CELLS = 1 << 20
 
 
-def register():
+def register() -> None:
     """Makes "longca" a name that Transformers knows. Raises ImportError without it."""
     from transformers.masking_utils import AttentionMaskInterface
     from transformers.modeling_utils import AttentionInterface
