@@ -1,9 +1,11 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/launch/launch_runner.h"
@@ -13,6 +15,7 @@
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/output_file.h"
+#include "core/printable.h"
 #include "core/process.h"
 #include "plan_views.h"
 #include "run_verbs.h"
@@ -70,6 +73,39 @@ void expect_traceable(const std::string& file, std::span<const Case> cells) {
   const OutputFile probe(file);
 }
 
+/// Throws InputError if nothing could run, whatever is installed. A GPU that this host lacks is no
+/// fault of the command: its cells are recorded as `unavailable`, as in `bench`.
+void refuse_what_cannot_run(std::vector<Case> cells, const RankPlaces& places) {
+  if (places.max_cuda == 0) std::erase_if(cells, [](const Case& c) { return c.device != "cpu"; });
+  if (!cells.empty()) refuse_impossible(cells, places);
+}
+
+/// run_recorded, which says if there was no cell left to trace.
+void run_traced(const CpArguments& arguments, const Suite& suite, CaseList list, RunFiles files,
+                const CellsFunction& run_cells) {
+  bool has_run = false;
+  const std::string cell = list.cases.front().key();
+  const auto run = [&](std::span<const Case> cases, RunListener& listener) {
+    has_run = true;
+    return run_cells(cases, listener);
+  };
+  const auto say_untraced = [&] {
+    if (has_run) return;
+    fmt::print(stderr,
+               "longca: --trace: {} is not written, since nothing ran: {} has the cell {}; without "
+               "--resume it runs anew\n",
+               printable(arguments.trace), printable(arguments.output_path(suite).string()),
+               printable(cell));
+  };
+  try {
+    run_recorded(arguments, suite, std::move(list), std::move(files), run);
+  } catch (const VerdictFailed&) {
+    say_untraced();
+    throw;
+  }
+  say_untraced();
+}
+
 void cp(const CpArguments& arguments) {
   const Suite suite = arguments.load();
   const auto launch = find_mpi_launch();
@@ -91,7 +127,7 @@ void cp(const CpArguments& arguments) {
   CaseList list =
       expand_over_ranks(suite, places.ranks, lists ? cells_to_make(arguments) : kAllCases);
   const bool is_whole = list.cases.size() < cells_to_make(arguments);
-  if (!arguments.shows_plans() && is_whole) refuse_impossible(list.cases, places);
+  if (!arguments.shows_plans() && is_whole) refuse_what_cannot_run(list.cases, places);
   options.start.suite_hash = hash_of_suite(suite, list.cases);
   const bool runs = !arguments.dry_run && !arguments.shows_plans();
   if (runs) host_ranks(options.start, list.cases);
@@ -128,7 +164,11 @@ void cp(const CpArguments& arguments) {
   const auto run_cells = [&](std::span<const Case> cases, RunListener& listener) {
     return LaunchRunner(options).run(cases, listener);
   };
-  run_recorded(arguments, suite, std::move(list), std::move(files), run_cells);
+  if (arguments.trace.empty()) {
+    run_recorded(arguments, suite, std::move(list), std::move(files), run_cells);
+  } else {
+    run_traced(arguments, suite, std::move(list), std::move(files), run_cells);
+  }
 }
 
 }  // namespace
@@ -147,10 +187,6 @@ void add_cp(CLI::App& app) {
       ->type_name("FILE");
   verb->add_option("--trace", arguments->trace, "when each op of the one cell ran (Perfetto)")
       ->type_name("FILE");
-  // All fits one screen without the lines that its reader knows and with SUITE in one line.
-  verb->get_help_ptr()->group("");
-  verb->get_option("--quiet")->group("");
-  verb->get_option("SUITE")->group("");
   verb->footer("Example: longca cp -a scheme=all -a mask=causal -a ranks=2,4 -a tokens=4K");
   verb->callback([arguments] { cp(*arguments); });
 }

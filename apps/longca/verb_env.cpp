@@ -7,6 +7,8 @@
 #include "bench/build_info.h"
 #include "bench/record/environment.h"
 #include "core/printable.h"
+#include "report/format.h"
+#include "report/table.h"
 #include "verbs.h"
 
 namespace longca {
@@ -51,7 +53,9 @@ std::string gpu_text(const json& env) {
 }
 
 void row(const char* name, const std::string& value) {
-  fmt::print("{:<12}{}\n", name, value);
+  constexpr int kIndent = 12;
+  const std::string line = fmt::format("{:<{}}{}", name, kIndent, value);
+  fmt::print("{}\n", with_hanging_indent(line, terminal_table_options().width, kIndent));
 }
 
 void print_environment() {

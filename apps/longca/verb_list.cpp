@@ -2,15 +2,18 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "attention/api/registry.h"
 #include "bench/launch/rank_machine.h"
 #include "bench/plugin_loader.h"
 #include "bench/python_host.h"
+#include "bench/suite/axis_values.h"
 #include "bench/suite/scheme_axes.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
@@ -136,14 +139,53 @@ std::string where(const Axis& axis) {
   return fmt::format("masks {}", fmt::join(masks, ", "));
 }
 
-/// The axes of `-a`, with the value that a run takes where neither suite nor command line names
-/// one.
+/// The suites that verbs start from where -a is given without SUITE, by verb, as far as they can be
+/// read: `list suites` gives the reason for another.
+std::map<std::string, Suite> starting_suites() {
+  std::map<std::string, Suite> suites;
+  for (const auto& [verb, name] : {std::pair("bench", "quick"), std::pair("cp", "cp")}) {
+    try {
+      Suite suite = load_suite(name);
+      drop_mask_axes(suite);
+      suites.emplace(verb, std::move(suite));
+    } catch (const std::runtime_error&) {  // InputError or SystemError
+      continue;
+    }
+  }
+  return suites;
+}
+
+/// The values that a suite gives the axis: "2048 or 8K" where an exception gives some cells others;
+/// "" if it gives none.
+std::string values_in(const Suite& suite, const Axis& axis) {
+  DistinctTexts texts;
+  const auto found = suite.axes.find(axis.name);
+  if (found != suite.axes.end()) {
+    const bool is_all = axis.names != nullptr && found->second == axis.names();
+    texts.add(is_all ? "all" : fmt::format("{}", fmt::join(found->second, ", ")));
+  }
+  for (const SuiteException& exception : suite.exceptions) {
+    const auto set = exception.set.find(axis.name);
+    if (set != exception.set.end()) texts.add(set->second.front());
+  }
+  return fmt::format("{}", fmt::join(texts.take(), " or "));
+}
+
+/// The axes that -a takes. "default": the value where neither -a nor the suite gives one;
+/// "without_suite": by verb what its starting suite gives, where that differs.
 ordered_json axes() {
+  const std::map<std::string, Suite> suites = starting_suites();
   ordered_json rows = ordered_json::array();
   for (const Axis* axis : named_axes()) {
+    if (axis->set_by_verb) continue;
     ordered_json row{{"name", axis->name}, {"description", axis->help}, {"values", axis->values}};
     if (axis->names != nullptr) row["names"] = axis->names();
     row["default"] = axis->standard;
+    row["without_suite"] = ordered_json::object();
+    for (const auto& [verb, suite] : suites) {
+      const std::string values = values_in(suite, *axis);
+      if (!values.empty() && values != axis->standard) row["without_suite"][verb] = values;
+    }
     row["where"] = where(*axis);
     rows.push_back(std::move(row));
   }
@@ -237,6 +279,9 @@ void print_axis_details(const ordered_json& row) {
   std::string values = row.contains("names") ? joined(row.at("names")) : text("values");
   if (!standard.empty()) values += "; default " + standard;
   if (!values.empty()) print_details(values);
+  for (const auto& [verb, given] : row.at("without_suite").items()) {
+    print_details(fmt::format("{} without SUITE: {}", verb, given.get<std::string>()));
+  }
   if (text("where") != "all cells") print_details(text("where"));
 }
 

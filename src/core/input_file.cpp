@@ -50,12 +50,13 @@ std::string read_input_file(std::string_view what, const std::filesystem::path& 
     throw_input_error("{} '{}' is no regular file", what, path.string());
   }
   // What stat says may be too little: of files in /proc, or of one that grows.
-  const std::string bytes =
+  std::string bytes =
       read_up_to(max_bytes + 1, static_cast<std::size_t>(info.st_size) + 1, file.get(), path);
   if (bytes.size() > max_bytes) {
     throw_input_error("{} '{}' is too large: the maximum is {}", what, path.string(),
                       size_text(max_bytes));
   }
+  if (bytes.starts_with(kByteOrderMark)) bytes.erase(0, kByteOrderMark.size());
   return bytes;
 }
 

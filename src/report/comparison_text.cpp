@@ -12,6 +12,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,23 @@ bool is_certain(const CellComparison* cell) {
          std::ranges::find(kShownVerdicts, CellVerdict::only_base);
 }
 
+/// The columns behind the verdict that fit the terminal, and the width of the cells' names.
+struct Columns {
+  int name = 4;
+  bool times = true;
+  bool interval = true;
+
+  std::string row(std::string_view cell, std::string_view base, std::string_view next,
+                  std::string_view change, std::string_view ratio) const {
+    std::string text = fmt::format("  {:{}}", cell, name);
+    if (times) text += fmt::format("  {:>9}  {:>9}", base, next);
+    text += fmt::format("  {:>8}", change);
+    if (interval) text += fmt::format("  {:14}", ratio);
+    return text;
+  }
+  int width() const { return kIndent - kGap + columns_of(row("", "", "", "", "")); }
+};
+
 class ComparisonPrinter {
  public:
   ComparisonPrinter(std::ostream& out, const Comparison& comparison, const TableOptions& options)
@@ -96,7 +114,7 @@ class ComparisonPrinter {
         names_(comparison) {}
 
   void print(const ComparedNames& names) {
-    fmt::print(out_, "{} (base) and {} (new)\n", printable(names.base), printable(names.next));
+    sentence(fmt::format("{} (base) and {} (new)", printable(names.base), printable(names.next)));
     print_counts();
     print_environment();
     print_cells();
@@ -106,8 +124,8 @@ class ComparisonPrinter {
  private:
   void print_counts() {
     const std::size_t cells = comparison_.cells.size();
-    text_.line(Ink::bold,
-               fmt::format("{}: {}", counted(cells, "cell"), counts_text(comparison_.counts)));
+    text_.sentence(fmt::format("{}: {}", counted(cells, "cell"), counts_text(comparison_.counts)),
+                   kGap, Ink::bold);
     print_failed_alike();
   }
 
@@ -134,7 +152,7 @@ class ComparisonPrinter {
     for (const auto& [count, why] : std::span(failed).subspan(lines)) left += count;
     if (left == 0) return;
     const std::size_t reasons = failed.size() - lines;
-    fmt::print(out_, "and {} of {}\n", counted(reasons, "more reason"), counted(left, "cell"));
+    sentence(fmt::format("and {} of {}", counted(reasons, "more reason"), counted(left, "cell")));
   }
 
   void print_environment() {
@@ -154,26 +172,38 @@ class ComparisonPrinter {
     const auto certain = std::ranges::count_if(shown, is_certain);
     const std::size_t lines =
         std::min(shown.size(), std::max(kMaxComparedLines, static_cast<std::size_t>(certain)));
-    int width = 4;
-    for (std::size_t i = 0; i < lines; ++i) widen(width, printable(names_.name(shown[i]->c)));
+    Columns columns;
+    for (std::size_t i = 0; i < lines; ++i)
+      widen(columns.name, printable(names_.name(shown[i]->c)));
+    // What has no column stands below its cell.
+    leave_out({{&columns.interval, ""}, {&columns.times, ""}},
+              [&] { return columns.width() <= width_; });
     out_ << '\n';
-    text_.line(Ink::bold, fmt::format("{:9}  {:{}}  {:>9}  {:>9}  {:>8}  {:14}", "verdict", "cell",
-                                      width, "base ms", "new ms", "change", "ratio, 95 %"));
-    for (std::size_t i = 0; i < lines; ++i) print_cell(*shown[i], width);
+    text_.line(Ink::bold, fmt::format("{:9}", "verdict") +
+                              columns.row("cell", "base ms", "new ms", "change", "ratio, 95 %"));
+    for (std::size_t i = 0; i < lines; ++i) print_cell(*shown[i], columns);
     if (shown.size() == lines) return;
     std::map<CellVerdict, std::size_t> left;
     for (const CellComparison* cell : std::span(shown).subspan(lines)) ++left[cell->verdict];
-    fmt::print(out_, "and {} more: {}; --json has all\n", shown.size() - lines, counts_text(left));
+    sentence(
+        fmt::format("and {} more: {}; --json has all", shown.size() - lines, counts_text(left)));
   }
 
   /// What else is to be said stands in the cell's line or, where that would be too long, below it.
-  void print_cell(const CellComparison& cell, int width) {
+  void print_cell(const CellComparison& cell, const Columns& columns) {
     const std::string verdict = fmt::format("{:9}", to_string(cell.verdict));
+    const std::string base = milliseconds(cell.base_ms);
+    const std::string next = milliseconds(cell.next_ms);
     std::string line =
-        fmt::format("  {:{}}  {:>9}  {:>9}  {:>8}  {:14}", printable(names_.name(cell.c)), width,
-                    milliseconds(cell.base_ms), milliseconds(cell.next_ms),
+        columns.row(printable(names_.name(cell.c)), base, next,
                     cell.time ? format_change(cell.time->ratio) : "-", interval(cell));
-    const std::string changes = printable(describe_changes(cell));
+    std::string changes;
+    const auto add = [&](bool is_said, const std::string& text) {
+      if (is_said && !text.empty()) changes += (changes.empty() ? "" : "; ") + text;
+    };
+    add(!columns.times && (cell.base_ms || cell.next_ms), fmt::format("{} → {} ms", base, next));
+    add(!columns.interval && cell.time && cell.time->low, "ratio " + interval(cell));
+    add(true, printable(describe_changes(cell)));
     const bool fits = columns_of(verdict + line) + kGap + columns_of(changes) <= width_;
     if (fits) line += std::string(kGap, ' ') + changes;
     text_.line(Ink::plain, text_.paint(verdict_ink(cell.verdict), verdict) + line);
@@ -182,24 +212,27 @@ class ComparisonPrinter {
   }
 
   void print_legend() {
-    fmt::print(
-        out_,
-        "\nms: medians of all samples; change: of the means of samples within 10 % of them, "
-        "round by round.\nA change counts from {:.3g} %; at most 1 % of slower and faster are "
-        "false.\n",
-        comparison_.min_effect * 100);
+    out_ << '\n';
+    sentence(
+        "ms: medians of all samples; change: of the means of samples within 10 % of them, round by "
+        "round.");
+    sentence(
+        fmt::format("A change counts from {:.3g} %; at most 1 % of slower and faster are false.",
+                    comparison_.min_effect * 100));
     if (comparison_.busy > 0) {
-      fmt::print(out_,
-                 "{} ran beside other work on more than {} of a core (host_load): more of "
-                 "these may be false.\n",
-                 counted(comparison_.busy, "cell"), kBusyHost);
+      sentence(fmt::format(
+          "{} ran beside other work on more than {} of a core (host_load): more of these may be "
+          "false.",
+          counted(comparison_.busy, "cell"), kBusyHost));
     }
     if (comparison_.single_rounds == 0) return;
-    fmt::print(out_,
-               "{} of one round: how much processes differ is unknown, so {:.0f} % are taken "
-               "for it\nand no smaller change is told; `--rounds 7` in both runs tells it.\n",
-               counted(comparison_.single_rounds, "cell"), kProcessSpread * 100);
+    sentence(fmt::format(
+        "{} of one round: how much processes differ is unknown, so {:.0f} % are taken for it and "
+        "no smaller change is told; `--rounds 7` in both runs tells it.",
+        counted(comparison_.single_rounds, "cell"), kProcessSpread * 100));
   }
+
+  void sentence(std::string_view text) { text_.sentence(text, kGap); }
 
   std::ostream& out_;
   TerminalText text_;

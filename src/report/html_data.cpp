@@ -54,7 +54,8 @@ class KindWriter {
     write_rows(kind);
     kind["series"] = json::array();
     for (const SeriesStyle& style : set_.series) {
-      kind["series"].push_back({{"name", style.name}, {"color", style.color}});
+      kind["series"].push_back(
+          {{"name", style.name}, {"color", style.color}, {"dark", style.dark}});
     }
     kind["figures"] = json::array();
     for (const Figure& figure : set_.figures) kind["figures"].push_back(figure_json(figure));

@@ -20,7 +20,7 @@ namespace longca {
 ///    "problems":[{"mask","title","column": index,"setting":{axis: value},
 ///                 "forward":{"tied":[[series, cell, ms, rate]…],"next": series,"lead"},
 ///                 "backward","step"}…]         Ranking; absent without a row; title if not mask
-///    "series":[{"name","color"}…],                                  FigureSet
+///    "series":[{"name","color","dark"}…],                           FigureSet
 ///    "figures":[{"name","title","hint","x","y","mark","shares_y","is_error","x_min","y_max","dashed",
 ///                "panels":[{"title","note","mask","setting","ticks":[…],
 ///                           "series":[{"series": index,"dashed","absent",

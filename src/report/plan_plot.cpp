@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "report/data/series_colors.h"
 #include "report/gnuplot.h"
 
 namespace longca {
@@ -31,6 +32,12 @@ unsigned color_of(const TimelineBar& bar) {
   unsigned paler = 0;
   for (const int shift : {16, 8, 0}) paler |= ((color >> shift & 0xff) + 255) / 2 << shift;
   return paler;
+}
+
+/// Black or white, whichever stands out more from the bar.
+unsigned label_color(const TimelineBar& bar) {
+  const std::string ground = fmt::format("#{:06x}", color_of(bar));
+  return contrast(ground, "#ffffff") > contrast(ground, "#000000") ? 0xffffff : 0x000000;
 }
 
 /// A lane's top and bottom below the upper edge of its rank's row, as shares of the row.
@@ -74,14 +81,15 @@ std::string bar_lines(const Picture& picture) {
   return lines;
 }
 
+/// Columns of labels: x, y, text, colour.
 std::string label_lines(const Picture& picture, double ms_per_pixel) {
   std::string lines;
   for (const TimelineBar& bar : picture.bars) {
     const double width = kLabelLetterWidth * static_cast<double>(bar.label.size()) * ms_per_pixel;
     if (width > bar.end_ms - bar.begin_ms) continue;
     const LaneRows rows = lane_rows(bar.lane);
-    lines += fmt::format("{}\t{}\t{}\n", (bar.begin_ms + bar.end_ms) / 2,
-                         bar.rank + (rows.top + rows.bottom) / 2, bar.label);
+    lines += fmt::format("{}\t{}\t{}\t{}\n", (bar.begin_ms + bar.end_ms) / 2,
+                         bar.rank + (rows.top + rows.bottom) / 2, bar.label, label_color(bar));
   }
   return lines;
 }
@@ -139,7 +147,7 @@ void plot_plan(std::span<const RankPlan> plans, int head_dim, DType dtype, const
   const std::string labels = label_lines(picture, end_ms / (kPlotWidth - kSideMargins));
   if (row >= kRowHeightForLabels && !labels.empty()) {
     script += fmt::format("$labels << EOD\n{}EOD\n", labels);
-    plot += ", $labels using 1:2:3 with labels center notitle";
+    plot += ", $labels using 1:2:3:4 with labels center tc rgb variable notitle";
   }
   draw_with_gnuplot(file, kPlotWidth, kPlotMargins + ranks * row, script + plot + "\n");
 }

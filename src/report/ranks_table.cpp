@@ -40,6 +40,7 @@ struct Layout {
   bool imbalance = true;
   bool memory = true;
   bool exposed_ms = true;
+  bool exposed_share = true;
   bool spread = false;  ///< of draws
   std::vector<std::string> left_out{};
 
@@ -47,7 +48,8 @@ struct Layout {
     return tokens + kGap + kRanksWidth + kGap + scheme + (kernel > 0 ? kGap + kernel : 0);
   }
   int pass() const {
-    return kRateWidth + time + (exposed_ms ? exposed : 0) + share + (sent ? kSentWidth : 0);
+    return kRateWidth + time + (exposed_ms ? exposed : 0) + (exposed_share ? share : 0) +
+           (sent ? kSentWidth : 0);
   }
   int width(int passes) const {
     return left() + passes * (kGap + pass()) + (imbalance ? kGap + kImbalanceWidth : 0) +
@@ -92,7 +94,8 @@ Layout layout_for(const View& view, int width) {
                                {&layout.imbalance, "imbal."},
                                {&layout.error, "error"},
                                {&layout.intervals, "±"},
-                               {&layout.sent, "sent"}},
+                               {&layout.sent, "sent"},
+                               {&layout.exposed_share, "exp."}},
                               [&] {
                                 layout.time = time_width(view, layout.intervals);
                                 return layout.width(passes) <= width;
@@ -119,7 +122,7 @@ class RanksTablePrinter {
   void print_heading(std::span<const Record> records) {
     const std::string simulated = printable(simulated_text(records));
     const std::string title = simulated.empty() ? "Over ranks" : "Over ranks, " + simulated;
-    out_ << text_.paint(Ink::bold, title + ": " + describe_counts(view_)) << '\n';
+    text_.sentence(title + ": " + describe_counts(view_), kGap, Ink::bold);
     std::vector<std::string> items;
     if (layout_.kernel == 0) items.push_back("kernel " + view_.kernels.front());
     for (const std::string& item : axis_items(view_.common)) items.push_back(item);
@@ -130,7 +133,8 @@ class RanksTablePrinter {
 
   void print_section(const ViewSection& section) {
     if (!section.setting.empty()) {
-      out_ << '\n' << text_.paint(Ink::bold, printable(join_axes(section.setting, " · "))) << '\n';
+      out_ << '\n';
+      text_.sentence(printable(join_axes(section.setting, " · ")), kGap, Ink::bold);
     }
     const ViewGroup* last = nullptr;
     for (const ViewGroup& group : section.groups) {
@@ -153,7 +157,8 @@ class RanksTablePrinter {
       columns +=
           fmt::format("  {:>{}} {:>{}} ", view_.unit.name, kRateWidth - 1, "ms", layout_.time - 1);
       if (layout_.exposed_ms) columns += fmt::format("{:>{}}", "exposed", layout_.exposed);
-      columns += fmt::format("{:>{}}", layout_.exposed_ms ? "%" : "exp.", layout_.share);
+      if (layout_.exposed_share)
+        columns += fmt::format("{:>{}}", layout_.exposed_ms ? "%" : "exp.", layout_.share);
       if (layout_.sent) columns += fmt::format("{:>{}}  ", "sent", kSentWidth - 2);
     }
     if (layout_.spread) columns += fmt::format("  {:>{}}", "spread", kSpreadWidth);
@@ -208,7 +213,7 @@ class RanksTablePrinter {
     has_equal_ = has_equal_ || check == BytesCheck::equal;
     std::string text;
     if (layout_.exposed_ms) text += fmt::format("{:>{}}", exposed_text(record), layout_.exposed);
-    text += fmt::format("{:>{}}", share_text(record), layout_.share);
+    if (layout_.exposed_share) text += fmt::format("{:>{}}", share_text(record), layout_.share);
     if (!layout_.sent) return text;
     // The mark has a column of its own.
     return text + fmt::format("{:>{}} {:1}", sent ? format_bytes(*sent) : "-", kSentWidth - 2,
@@ -236,16 +241,16 @@ class RanksTablePrinter {
     for (std::size_t i = 0; i < std::min(cells.size(), kMaxDifferences); ++i) {
       const Case& c = cells[i]->c;
       const double padding = metric_of(cells[i], "padding_tokens").value_or(0);
-      out_ << printable(fmt::format(
-                  "  {} {} {}, {} ranks, {}: sent {:.0f}, formula {:.0f}{}", *c.scheme, c.mask,
-                  format_tokens(c.tokens), c.ranks.value_or(1), to_string(c.pass),
-                  *metric_of(cells[i], "bytes_sent"), *metric_of(cells[i], "bytes_formula"),
-                  padding > 0 ? fmt::format(", {:.0f} rows of padding", padding) : ""))
-           << '\n';
+      text_.sentence(printable(fmt::format(
+                         "  {} {} {}, {} ranks, {}: sent {:.0f}, formula {:.0f}{}", *c.scheme,
+                         c.mask, format_tokens(c.tokens), c.ranks.value_or(1), to_string(c.pass),
+                         *metric_of(cells[i], "bytes_sent"), *metric_of(cells[i], "bytes_formula"),
+                         padding > 0 ? fmt::format(", {:.0f} rows of padding", padding) : "")),
+                     2 * kGap);
     }
     if (cells.size() > kMaxDifferences) {
-      out_ << fmt::format("  and {} more cells: longca report --csv has all\n",
-                          cells.size() - kMaxDifferences);
+      text_.sentence(fmt::format("  and {} more cells: longca report --csv has all",
+                                 cells.size() - kMaxDifferences));
     }
   }
 
@@ -258,15 +263,14 @@ class RanksTablePrinter {
     const std::string noise = has_negative_ ? "; below 0: noise" : "";
     add(layout_.exposed_ms,
         "exposed time that communication adds to the ranks' steps, ms and share" + noise);
-    add(!layout_.exposed_ms,
+    add(layout_.exposed_share && !layout_.exposed_ms,
         "exp.    share of the time that communication adds to the ranks' steps" + noise);
     add(layout_.sent && has_equal_,
         "sent    by the rank that sends most in one pass; = equals the scheme's formula to the "
         "byte");
     add(layout_.spread, kSpreadLegend);
     add(layout_.imbalance, "imbal.  allowed cells that a rank computes, largest over mean");
-    add(layout_.error,
-        "error   largest relative error of O, dQ, dK, dV against the float64 reference");
+    add(layout_.error, kErrorLegend);
     if (layout_.memory) {
       text_.sentence(fmt::format("memory  {} peak of the rank that needs most{}",
                                  to_string(memory_pass(view_)), memory_gaps(view_)));

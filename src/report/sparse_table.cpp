@@ -77,10 +77,8 @@ class SparseTablePrinter {
       : out_(out), text_(out, options), comparison_(comparison), width_(options.width) {}
 
   void print() {
-    out_ << text_.paint(Ink::bold,
-                        "Block-sparse attention beside dense: time ÷ that of the fastest dense "
-                        "kernel")
-         << '\n';
+    text_.sentence("Block-sparse attention beside dense: time ÷ that of the fastest dense kernel",
+                   kGap, Ink::bold);
     text_.wrapped(axis_items(comparison_.common));
     for (const DensityTable& table : comparison_.tables) {
       if (table.has_number()) print_table(table);
@@ -99,7 +97,7 @@ class SparseTablePrinter {
     out_ << '\n';
     std::string title = table.title();
     if (!table.setting.empty()) title += " · " + join_axes(table.setting, " · ");
-    text_.line(Ink::bold, printable(title));
+    text_.sentence(printable(title), kGap, Ink::bold);
     std::string densities = fmt::format("{:>{}}", "density", layout_.left());
     std::string columns =
         fmt::format("{:>{}}  {:{}}", "tokens", layout_.tokens, "kernel", layout_.kernel);
@@ -164,7 +162,7 @@ class SparseTablePrinter {
     }
     if (memory) text += ", " + format_bytes(*memory);
     if (const std::string other = group.dense_difference(); !other.empty()) text += ", " + other;
-    text_.line(Ink::plain, tokens + "  " + printable(text));
+    text_.sentence(tokens + "  " + printable(text), layout_.tokens + kGap);
   }
 
   void print_line(const DensityTable& table, const DensityGroup& group, const DensityLine& line) {
@@ -222,16 +220,17 @@ class SparseTablePrinter {
   }
 
   void print_legend() {
+    constexpr int kIndent = 15;  // of "error of full  "
     out_ << '\n';
     const auto add = [&](bool shown, std::string_view sentence) {
-      if (shown) out_ << sentence << '\n';
+      if (shown) text_.sentence(sentence, kIndent);
     };
     add(text_.has_best(),
-        "*              fastest of its mask, length and density, or a tie with it:");
-    add(text_.has_best(), "               within 1 %, or 95 % intervals overlap");
+        "*              fastest of its mask, length and density, or a tie with it: within 1 %, or "
+        "95 % intervals overlap");
     add(true,
-        "break-even     density up to which a kernel is faster than dense, interpolated between");
-    add(true, "               those measured; always, never: at all of them");
+        "break-even     density up to which a kernel is faster than dense, interpolated between "
+        "those measured; always, never: at all of them");
     add(has_total_, "total          selection, planning and kernel ÷ the same dense time");
     add(has_share_, "sel.           selection's share of that");
     add(comparison_.has("kept_mass"),
@@ -239,7 +238,7 @@ class SparseTablePrinter {
     add(comparison_.has("error_full"), "error of full  relative error of O against full attention");
     for (const StatusCode code : marked_statuses()) {
       if (marks_.contains(code)) {
-        out_ << fmt::format("{}              {}\n", status_mark(code), status_text(code));
+        add(true, fmt::format("{}              {}", status_mark(code), status_text(code)));
       }
     }
     text_.left_out(left_out_);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/launch/rank_machine.h"
 #include "core/printable.h"
 #include "report/data/ranking.h"
 #include "report/terminal_text.h"
@@ -95,7 +96,7 @@ class TablePrinter {
   }
 
   void print_heading(std::span<const Record> records) {
-    out_ << text_.paint(Ink::bold, describe_counts(view_)) << '\n';
+    text_.sentence(describe_counts(view_), kGap, Ink::bold);
     text_.wrapped(axis_items(view_.common));
     text_.origins(records);
   }
@@ -103,7 +104,7 @@ class TablePrinter {
   void print_section(const ViewSection& section) {
     out_ << '\n';
     if (!section.setting.empty()) {
-      out_ << text_.paint(Ink::bold, printable(join_axes(section.setting, " · "))) << '\n';
+      text_.sentence(printable(join_axes(section.setting, " · ")), kGap, Ink::bold);
     }
     print_column_titles();
     std::string last_mask;
@@ -180,12 +181,12 @@ class TablePrinter {
   void print_legend() {
     out_ << '\n';
     text_.marks("mask and length");
-    if (layout_.spread) out_ << kSpreadLegend << '\n';
-    if (layout_.error) {
-      out_ << "error   largest relative error of O, dQ, dK, dV against the float64 reference\n";
+    if (layout_.spread) text_.sentence(kSpreadLegend);
+    if (layout_.error) text_.sentence(kErrorLegend);
+    if (layout_.memory) {
+      text_.sentence(
+          fmt::format("memory  {} peak{}", to_string(memory_pass(view_)), memory_gaps(view_)));
     }
-    if (layout_.memory)
-      out_ << "memory  " << to_string(memory_pass(view_)) << " peak" << memory_gaps(view_) << '\n';
     text_.left_out(layout_.left_out);
   }
 
@@ -215,7 +216,8 @@ TableOptions terminal_table_options() {
   const bool knows_colors = terminal != nullptr && std::string_view(terminal) != "dumb";
   const char* no_color = std::getenv("NO_COLOR");
   const bool wants_none = no_color != nullptr && *no_color != '\0';
-  options.color = is_terminal && knows_colors && !wants_none;
+  // mpirun gives its processes pseudo-terminals, and what it reads there may go into a file.
+  options.color = is_terminal && knows_colors && !wants_none && !find_mpi_launch();
   return options;
 }
 

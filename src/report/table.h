@@ -14,7 +14,8 @@ struct TableOptions {
 };
 
 /// The width that COLUMNS says, whether a terminal listens or not, else that of the terminal;
-/// colours on a terminal, unless NO_COLOR is set and not empty, or TERM is dumb or is not set.
+/// colours on a terminal, unless NO_COLOR is set and not empty, TERM is dumb or is not set, or
+/// mpirun or srun has started this process with others.
 TableOptions terminal_table_options();
 
 /// Prints a summary (how each kernel does over all problems, what failed and why), then the records

@@ -16,7 +16,6 @@ namespace longca {
 namespace {
 
 constexpr std::size_t kMaxReasons = 12;
-constexpr int kLegendIndent = 8;
 constexpr int kTimeWidth = 8;  ///< " 12345~", of a column at least
 
 /// "±0.4%"; the interval of two rounds may be huge.
@@ -37,6 +36,11 @@ std::string time_text(const Record& record, bool intervals) {
   std::string text = time ? format_figure(*time) : "-";
   if (intervals && has_spread(record)) text += spread_text(record.metrics.at("time_ci_pct"));
   return text;
+}
+
+/// "12 of 36".
+std::string first_text(const Standing& standing) {
+  return standing.problems == 0 ? "-" : fmt::format("{} of {}", standing.first, standing.problems);
 }
 
 constexpr std::size_t kMaxNames = 6;
@@ -142,18 +146,27 @@ void TerminalText::origins(std::span<const Record> records) {
 }
 
 void TerminalText::summary(const View& view) {
-  constexpr int kWidth = 20;  ///< "1.00x  first 12 of 36"
+  int speed_width = 7;
+  int first_width = 11;  // "12 of 36"
   const Summary summary = summarize(view);
   const auto shown = [&](RankedWork work) { return summary.has(work); };
   if (summary.rows.size() < 2 || std::ranges::max(summary.problems) < 2) return;
   int name_width = 6;
   for (const SummaryRow& row : summary.rows) widen(name_width, printable(row.name));
+  const auto width = [&] { return speed_width + kGap + first_width; };  // of a kind of work
+  const auto works = static_cast<int>(std::ranges::count_if(kWorks, shown));
+  if (name_width + works * (kGap + width()) > options_.width) {
+    speed_width = first_width = 5;
+    for (const SummaryRow& row : summary.rows) {
+      for (const RankedWork work : kWorks) widen(first_width, first_text(row.at(work)));
+    }
+  }
   std::string titles = fmt::format("{:{}}", "", name_width);
   std::string columns = fmt::format("{:{}}", view.over_ranks ? "scheme" : "kernel", name_width);
   for (const RankedWork work : kWorks) {
     if (!shown(work)) continue;
-    titles += fmt::format("  {:>{}}", to_string(work), kWidth);
-    columns += fmt::format("  {:>7}  {:>11}", "speed", "first");
+    titles += fmt::format("  {:>{}}", to_string(work), width());
+    columns += fmt::format("  {:>{}}  {:>{}}", "speed", speed_width, "first", first_width);
   }
   out_ << '\n';
   line(Ink::dim, titles);
@@ -163,16 +176,14 @@ void TerminalText::summary(const View& view) {
     for (const RankedWork work : kWorks) {
       const Standing& own = row.at(work);
       if (!shown(work)) continue;
-      text += own.problems == 0 ? fmt::format("  {:>7}  {:>11}", "-", "-")
-                                : fmt::format("  {:>7.3f}  {:>11}", own.of_fastest,
-                                              fmt::format("{} of {}", own.first, own.problems));
+      const std::string speed = own.problems == 0 ? "-" : fmt::format("{:.3f}", own.of_fastest);
+      text += fmt::format("  {:>{}}  {:>{}}", speed, speed_width, first_text(own), first_width);
     }
     line(Ink::plain, text);
   }
-  out_ << paint(Ink::dim,
-                "speed: share of the fastest's, geometric mean over the problems it was timed on")
-       << '\n'
-       << paint(Ink::dim, "first: in how many of these it is the fastest, or ties with it") << '\n';
+  sentence("speed: share of the fastest's, geometric mean over the problems it was timed on", kGap,
+           Ink::dim);
+  sentence("first: in how many of these it is the fastest, or ties with it", kGap, Ink::dim);
 }
 
 void TerminalText::failures(const View& view) {
@@ -203,8 +214,8 @@ void TerminalText::reasons(std::string_view title, const std::vector<Reason>& re
     out_ << lines << '\n';
   }
   if (reasons.size() > kMaxReasons) {
-    out_ << fmt::format("  and {} more reasons: longca report --html shows all\n",
-                        reasons.size() - kMaxReasons);
+    sentence(fmt::format("  and {} more reasons: longca report --html shows all",
+                         reasons.size() - kMaxReasons));
   }
 }
 
@@ -224,8 +235,8 @@ std::string TerminalText::time(const Record& record, int width, bool intervals) 
   return fmt::format("{:>{}}{:1}", time_text(record, intervals), width - 1, mark);
 }
 
-void TerminalText::sentence(std::string_view text) {
-  out_ << with_hanging_indent(text, options_.width, kLegendIndent) << '\n';
+void TerminalText::sentence(std::string_view text, int indent, Ink ink) {
+  out_ << paint(ink, with_hanging_indent(text, options_.width, indent)) << '\n';
 }
 
 void TerminalText::marks(std::string_view group) {
@@ -235,16 +246,18 @@ void TerminalText::marks(std::string_view group) {
         group));
   }
   if (has_rounds_ || has_repetitions_) {
-    out_ << fmt::format("±       half the 95 % interval of the time over the {}\n",
-                        !has_rounds_       ? "repetitions"
-                        : has_repetitions_ ? "rounds, or of one round over the repetitions"
-                                           : "rounds");
+    sentence(fmt::format("±       half the 95 % interval of the time over the {}",
+                         !has_rounds_       ? "repetitions"
+                         : has_repetitions_ ? "rounds, or of one round over the repetitions"
+                                            : "rounds"));
   }
   if (has_unsettled_) {
-    out_ << kUnsettledMark << "       the time limit came before the interval was within 0.5 %\n";
+    sentence(fmt::format("{}       the time limit came before the interval was within 0.5 %",
+                         kUnsettledMark));
   }
   if (has_no_interval_) {
-    out_ << kNoIntervalMark << "       too few repetitions for a confidence interval\n";
+    sentence(
+        fmt::format("{}       too few repetitions for a confidence interval", kNoIntervalMark));
   }
 }
 

@@ -13,8 +13,9 @@
 
 namespace longca {
 
-constexpr int kGap = 2;          ///< spaces between columns
-constexpr int kMemoryWidth = 8;  ///< "1023 MiB"
+constexpr int kGap = 2;           ///< spaces between columns
+constexpr int kMemoryWidth = 8;   ///< "1023 MiB"
+constexpr int kLegendIndent = 8;  ///< where a legend explains what stands before
 
 /// Widens a column to the text.
 void widen(int& column, std::string_view text);
@@ -69,8 +70,8 @@ class TerminalText {
   /// several rounds, or where that is wider than was asked for.
   std::string time(const Record& record, int width, bool intervals);
   /// Prints a sentence, of the legend or of what stands above a table, on as many lines as the
-  /// width needs.
-  void sentence(std::string_view text);
+  /// width needs, further ones indented.
+  void sentence(std::string_view text, int indent = kLegendIndent, Ink ink = Ink::plain);
   /// Explains the marks that were printed, a line each; `*` marks the fastest of its `group`, "mask
   /// and length".
   void marks(std::string_view group);

@@ -102,6 +102,8 @@ std::optional<double> largest_error(const Record* record);
 /// The largest over the row's passes, if any has it.
 std::optional<double> largest_of(const ViewRow& row, const std::string& metric);
 std::optional<double> largest_error(const ViewRow& row);
+inline constexpr std::string_view kErrorLegend =
+    "error   largest relative error of O, dQ, dK, dV against the float64 reference";
 inline constexpr std::string_view kSpreadLegend =
     "spread  of several seeds, whose FLOPs and times are summed: standard deviation of their rates";
 /// Over draws of several seeds, which are one row (data/draws.h): the largest of their spreads in

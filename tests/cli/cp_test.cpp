@@ -44,8 +44,6 @@ TEST(Cp, RefusesWhatNoRankCouldRun) {
                  "the transport nccl does not carry messages between CPUs: there it is mpi");
   expect_refused(cp({"-a", "scheme=usp", "-a", "factor=3"}),
                  "the factor 3 does not divide 4 ranks");
-  expect_refused(cp({"-a", "device=cuda", "-a", "ranks=64,96"}),
-                 "64 ranks need a GPU each, and there are no GPUs");
   expect_refused(cp({"-a", "tokens=1K", "-a", "tokens_per_rank=1K"}),
                  "tokens and tokens_per_rank say the same thing: give one of them");
   expect_refused(cp({"-a", "ranks=1M", "-a", "tokens_per_rank=1M"}),
@@ -131,6 +129,43 @@ TEST(Cp, DrawsOnePlan) {
   expect_refused(cp({"--plot", "/tmp/never.png"}), "--plot draws one plan, and these cells have");
   expect_refused(
       cp({"--plot", "never.gif", "-a", "scheme=magi", "-a", "shard=best", "-a", "mask=full"}), "");
+}
+
+/// One cell, of a device that this process does not see.
+Arguments cell_without_gpu(const std::string& out) {
+  return cp({"-a", "device=cuda", "-a", "scheme=magi", "-a", "ranks=2", "-a", "shard=best", "-a",
+             "mask=causal", "-a", "pass=forward", "--out", out});
+}
+
+TEST(Cp, ACellWithoutAGpuIsUnavailableAsInBench) {
+  const TempDirectory folder;
+  const ProcessOptions no_gpu{.environment = {{"CUDA_VISIBLE_DEVICES", ""}}};
+  const auto over_ranks = run_longca(cell_without_gpu((folder / "cp.jsonl").string()), no_gpu);
+  EXPECT_EQ(over_ranks.exit_code, 0) << over_ranks.err;
+  EXPECT_THAT(over_ranks.out, HasSubstr("1 cell: 1 unavailable"));
+  const auto alone =
+      run_longca({"bench", "-a", "device=cuda", "-a", "kernel=slice", "-a", "mask=causal", "-a",
+                  "pass=forward", "--out", (folder / "bench.jsonl").string()},
+                 no_gpu);
+  EXPECT_EQ(alone.exit_code, over_ranks.exit_code);
+  EXPECT_THAT(alone.out, HasSubstr("1 cell: 1 unavailable"));
+}
+
+TEST(Cp, SaysThatADoneCellIsNotTraced) {
+  const TempDirectory folder;
+  const ProcessOptions no_gpu{.environment = {{"CUDA_VISIBLE_DEVICES", ""}}};
+  const std::string out = (folder / "cp.jsonl").string();
+  const std::string trace = (folder / "trace.json").string();
+  Arguments arguments = cell_without_gpu(out);
+  ASSERT_EQ(run_longca(arguments, no_gpu).exit_code, 0);
+  arguments.insert(arguments.end(), {"--resume", "--trace", trace});
+  const auto resumed = run_longca(arguments, no_gpu);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_FALSE(std::filesystem::exists(trace));
+  EXPECT_THAT(resumed.err,
+              HasSubstr("longca: --trace: " + trace + " is not written, since nothing ran: " + out +
+                        " has the cell"));
+  EXPECT_THAT(resumed.err, HasSubstr("scheme=magi"));
 }
 
 TEST(Cp, ResumeAndOutAreThoseOfBench) {

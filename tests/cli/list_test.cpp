@@ -104,10 +104,25 @@ TEST(List, AxesSayWhatTheyMeanTakeAndDefaultTo) {
     }
     if (axis.at("name") == "tokens") {
       EXPECT_EQ(axis.at("default"), "4K");
+      EXPECT_EQ(axis.at("without_suite"), json({{"bench", "2048 or 8192"}}));
+    }
+    if (axis.at("name") == "mask") {
+      EXPECT_EQ(axis.at("without_suite").at("cp"), "all");
+    }
+    if (axis.at("name") == "window") {
+      EXPECT_EQ(axis.at("without_suite"), json::object()) << "-a takes the masks' own";
     }
   }
   const auto text = run_longca({"list", "axes"});
   EXPECT_THAT(text.out, ::testing::HasSubstr("COUNT; default 4K"));
+  EXPECT_THAT(text.out, ::testing::HasSubstr("bench without SUITE: 2048 or 8192\n"));
+}
+
+TEST(List, AxesAreThoseThatCanBeGiven) {
+  for (const auto& axis : names(parsed({"list", "axes", "--json"}))) {
+    EXPECT_NE(axis, "platform");
+    EXPECT_NE(axis, "simulated_mode");
+  }
 }
 
 /// Without a GPU, and in a build without CUDA, the row of a GPU's kernel still says what it takes.
@@ -221,6 +236,18 @@ TEST(Env, TheTableHasALinePerThing) {
   for (const char* start : {"\nCPU ", "\nGPU ", "\nmemory ", "\ngnuplot ", "\nplotly.js "}) {
     EXPECT_THAT(result.out, ::testing::HasSubstr(start));
   }
+}
+
+TEST(Env, TheTableIsWrappedBetweenWords) {
+  constexpr std::size_t kWidth = 60;
+  std::istringstream lines(
+      run_longca({"env"}, {.environment = {{"COLUMNS", std::to_string(kWidth)}}}).out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const bool is_one_word = line.find_last_of(' ') == 11;  // a path, say
+    EXPECT_TRUE(line.size() <= kWidth || is_one_word) << line;
+  }
+  EXPECT_GT(count, 7);
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/process.h"
+#include "support/temp_directory.h"
 
 namespace longca::testing {
 namespace {
@@ -36,6 +40,23 @@ TEST(Output, AFullDiskIsOne) {
     EXPECT_EQ(result.exit_code, 71) << verb;
     EXPECT_THAT(result.err, ::testing::HasSubstr("No space left on device")) << verb;
   }
+}
+
+TEST(Output, RecordsHaveAFileOfTheirOwn) {
+  const TempDirectory folder;
+  const std::string run =
+      "\"$LONGCA\" bench -a kernel=naive -a mask=causal -a tokens=64 -a pass=forward --out ";
+  const std::vector<std::pair<std::string, std::string>> redirected{
+      {"/dev/stdout > f", "is where standard output goes"},
+      {"f.jsonl >> f.jsonl", "is where standard output goes"},
+      {"/dev/stderr 2> f; code=$?; cat f >&2; exit $code", "is where standard error goes"}};
+  for (const auto& [where, part] : redirected) {
+    const auto result = shell("cd '" + folder.path().string() + "'; " + run + where, program());
+    EXPECT_EQ(result.exit_code, 2) << where;
+    EXPECT_THAT(result.err, ::testing::HasSubstr(part)) << where;
+    EXPECT_EQ(result.out, "");
+  }
+  EXPECT_EQ(std::filesystem::file_size(folder / "f.jsonl"), 0U);
 }
 
 }  // namespace

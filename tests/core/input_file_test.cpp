@@ -33,6 +33,16 @@ TEST(InputFile, HasAllBytes) {
   EXPECT_THAT(status, HasSubstr("Threads:")) << "of whose size stat says 0";
 }
 
+TEST(InputFile, AByteOrderMarkIsNoPartOfTheText) {
+  const TempDirectory folder;
+  write_file(folder / "f",
+             "\xef\xbb\xbf"
+             "12\n");
+  EXPECT_EQ(read_input_file("lengths", folder / "f", 100), "12\n");
+  write_file(folder / "f", "12\xef\xbb\xbf\n");
+  EXPECT_EQ(read_input_file("lengths", folder / "f", 100), "12\xef\xbb\xbf\n");
+}
+
 TEST(InputFile, RefusesWhatHasNoEndAndWhatIsTooLarge) {
   const TempDirectory folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);

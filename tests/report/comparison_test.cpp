@@ -6,6 +6,7 @@
 
 #include "bench/suite/axes.h"
 #include "report/comparison_text.h"
+#include "report/format.h"
 #include "report/golden.h"
 #include "report/sample_records.h"
 
@@ -74,6 +75,25 @@ TEST(ComparisonText, ATableOfWhatChangedWorstFirst) {
   expect_golden(out.str(), "comparison.txt");
 }
 
+std::string text_at(int width) {
+  std::ostringstream out;
+  print_comparison(out, sample_comparison(), kNames, {.width = width, .color = false});
+  return out.str();
+}
+
+TEST(ComparisonText, FitsNarrowTerminals) {
+  for (const int width : {60, 80, 100}) {
+    std::istringstream lines(text_at(width));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(columns_of(line), width) << line;
+  }
+}
+
+TEST(ComparisonText, FiguresWithoutAColumnStandBelowTheirCell) {
+  EXPECT_THAT(text_at(100), HasSubstr("+25.0 %  1.248 to 1.252"));
+  EXPECT_THAT(text_at(90), HasSubstr("+25.0 %\n           ratio 1.248 to 1.252"));
+  EXPECT_THAT(text_at(60), HasSubstr("+25.0 %\n           2.00 → 2.50 ms; ratio 1.248 to 1.252"));
+}
+
 TEST(ComparisonText, JsonHasEveryCellAndEveryCount) {
   const auto json = comparison_json(sample_comparison(), kNames);
   EXPECT_EQ(json["counts"].size(), std::size(kVerdicts));
@@ -118,16 +138,12 @@ TEST(ComparisonText, ThePageColoursWhatBrokeAndWhatWasFixed) {
 }
 
 TEST(ComparisonText, WhatALineHasNoRoomForStandsBelowIt) {
-  const auto text = [](int width) {
-    std::ostringstream out;
-    print_comparison(out, sample_comparison(), kNames, {.width = width});
-    return out.str();
-  };
-  EXPECT_THAT(text(200), HasSubstr(" -                  crash: in forward the process was ended"));
-  EXPECT_THAT(text(96),
+  EXPECT_THAT(text_at(200),
+              HasSubstr(" -                  crash: in forward the process was ended"));
+  EXPECT_THAT(text_at(96),
               HasSubstr("\n           crash: in forward the process was ended by signal 11\n"));
-  EXPECT_THAT(text(60), HasSubstr("\n           crash: in forward the process was ended by signal\n"
-                                  "           11\n"));
+  EXPECT_THAT(text_at(60), HasSubstr("\n           4.00 → - ms; crash: in forward the process was\n"
+                                     "           ended by signal 11\n"));
 }
 
 TEST(ComparisonText, FilesOfTheUsersOwnHaveShortNames) {

@@ -14,6 +14,7 @@
 #include "bench/record/environment.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "report/data/series_colors.h"
 #include "report/golden.h"
 #include "report/html_data.h"
 #include "report/html_text.h"
@@ -55,6 +56,31 @@ TEST(Html, Golden) {
   page = without(std::move(page), R"(id="data">)", "</script>");
   page = without(std::move(page), " d=\"", "\"");
   expect_golden(page, "page.html");
+}
+
+/// The colours of a style's scheme: "--card" and so on.
+std::string scheme_color(const std::string& scheme, const std::string& name) {
+  return between(scheme, name + ": ", ";");
+}
+
+TEST(Html, TextsStandOutFromTheirGroundInBothSchemes) {
+  const std::string style =
+      between(render_html(sample_records(), std::nullopt), "<style>", "</style>");
+  const std::string light = between(style, ":root {", "}");
+  const std::string dark =
+      between(style.substr(style.find("prefers-color-scheme: dark")), ":root {", "}");
+  EXPECT_EQ(scheme_color(dark, "--card"), kDarkGround);
+  for (const std::string& scheme : {light, dark}) {
+    for (const char* text : {"--ink", "--soft", "--accent", "--good", "--warn", "--bad"}) {
+      for (const char* ground : {"--card", "--ground"}) {
+        EXPECT_GE(contrast(scheme_color(scheme, text), scheme_color(scheme, ground)), kMinContrast)
+            << text << " on " << ground;
+      }
+    }
+    EXPECT_GE(contrast(scheme_color(scheme, "--ink"), scheme_color(scheme, "--accent-soft")),
+              kMinContrast);
+    EXPECT_GE(contrast(scheme_color(scheme, "--mask"), scheme_color(scheme, "--mask-ground")), 3);
+  }
 }
 
 /// JSON with an object or list of objects per line.

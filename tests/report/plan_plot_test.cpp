@@ -30,6 +30,19 @@ TEST(PlanPlot, ShowsRanksStepsCellsAndBytes) {
   EXPECT_THAT(svg, Not(HasSubstr("rank 3")));
 }
 
+/// The dark blue of the first step's computation has white labels, its pale messages black ones.
+TEST(PlanPlot, LabelsStandOutFromTheirBars) {
+  const TempDirectory folder;
+  plot(sample_problem(3), folder / "a.svg");
+  const std::string svg = read_file(folder / "a.svg");
+  const auto color_of = [&](const std::string& label) {
+    const std::size_t begin = svg.rfind("<g ", svg.find(">" + label + "<"));
+    return svg.substr(begin, svg.find('>', begin) - begin);
+  };
+  EXPECT_THAT(color_of("36 cells"), HasSubstr("fill=\"rgb(255,255,255)\""));
+  EXPECT_THAT(color_of("2 KiB"), HasSubstr("fill=\"rgb(0,0,0)\""));
+}
+
 TEST(PlanPlot, DrawsOtherFormats) {
   const TempDirectory folder;
   plot(sample_problem(2), folder / "a.png");

@@ -34,6 +34,13 @@ std::size_t columns(const std::string& line) {
       std::count_if(line.begin(), line.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
 }
 
+void expect_lines_within(int width, const std::string& text) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(columns(line), static_cast<std::size_t>(width)) << line;
+  }
+}
+
 TEST(Table, ShowsEveryStatus) {
   expect_golden(table(sample_records()), "table.txt");
 }
@@ -49,9 +56,21 @@ TEST(Table, ShowsAllMasks) {
 
 TEST(Table, FitsItsWidth) {
   for (const int width : {80, 90, 100, 120}) {
-    std::istringstream lines(table(all_mask_records(), width));
-    for (std::string line; std::getline(lines, line);) {
-      EXPECT_LE(columns(line), static_cast<std::size_t>(width)) << line;
+    expect_lines_within(width, table(all_mask_records(), width));
+    expect_lines_within(width, table(sample_records(), width));
+    expect_lines_within(width, table(over_ranks_records(), width));
+    expect_lines_within(width, table(two_kernels_records(), width));
+  }
+}
+
+TEST(Table, WhatStandsAboveAndBelowFitsTerminalsTooNarrowForRows) {
+  for (const int width : {40, 60}) {
+    for (const auto& records : {sample_records(), over_ranks_records()}) {
+      const std::string text = table(records, width);
+      expect_lines_within(width, text.substr(0, text.find("\n\n")));
+      const std::string legend = text.substr(text.rfind("\n\n"));
+      EXPECT_THAT(legend, HasSubstr("fastest of its mask"));
+      expect_lines_within(width, legend);
     }
   }
 }
@@ -218,6 +237,17 @@ TEST(TerminalOptions, ADumbTerminalHasNoColours) {
   EXPECT_TRUE(on_terminal(80, nullptr, "xterm").color);
   EXPECT_FALSE(on_terminal(80, nullptr, "dumb").color);
   EXPECT_FALSE(on_terminal(80, nullptr, nullptr).color);
+}
+
+TEST(TerminalOptions, AProcessOfALaunchHasNoColours) {
+  for (const char* rank : {"0", "1"}) {
+    ::setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+    ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    EXPECT_FALSE(on_terminal(80, nullptr, "xterm").color) << rank;
+  }
+  ::unsetenv("OMPI_COMM_WORLD_RANK");
+  ::unsetenv("OMPI_COMM_WORLD_SIZE");
+  EXPECT_TRUE(on_terminal(80, nullptr, "xterm").color);
 }
 
 TEST(TerminalOptions, NoColorCountsUnlessItIsEmpty) {

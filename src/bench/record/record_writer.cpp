@@ -114,6 +114,20 @@ bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+/// Throws InputError for the file that standard output or error is redirected into: what the run
+/// prints there would be written over the records.
+void refuse_own_output(const struct stat& opened, const fs::path& path) {
+  for (const auto& [stream, name] :
+       {std::pair(STDOUT_FILENO, "output"), std::pair(STDERR_FILENO, "error")}) {
+    struct stat info = {};
+    if (::fstat(stream, &info) != 0 || !same_file(info, opened)) continue;
+    throw_input_error(
+        "{} is where standard {} goes, and the run prints there: records go to a file of their "
+        "own, as --out my.jsonl",
+        path.string(), name);
+  }
+}
+
 }  // namespace
 
 fs::path backup_of(const fs::path& path) {
@@ -136,6 +150,7 @@ RecordWriter::RecordWriter(const fs::path& path, Mode mode, std::size_t cells, b
   const struct stat opened = info_of(file_.get(), path_);
   // Only a regular file has contents to keep.
   if (!S_ISREG(opened.st_mode)) return;
+  refuse_own_output(opened, path);
   lock(file_.get(), path_);
   // Another run may have put its new file here before this one had the lock on the old.
   struct stat now = {};

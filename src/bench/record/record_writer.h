@@ -34,8 +34,8 @@ class RecordWriter {
 
   /// `cells`: how many the run is to make; a file that holds more is not replaced. Throws, and
   /// changes nothing: InputError if the file holds more cells, or something else than records, or
-  /// another run writes it; SystemError if it cannot be written. `can_resume`: whether the error
-  /// may advise --resume.
+  /// another run writes it, or standard output or error goes there; SystemError if it cannot be
+  /// written. `can_resume`: whether the error may advise --resume.
   RecordWriter(const std::filesystem::path& path, Mode mode, std::size_t cells = kAnyNumber,
                bool can_resume = true);
   /// Throws SystemError if the disk is full or fails; the file then ends with the last whole

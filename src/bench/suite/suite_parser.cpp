@@ -17,8 +17,10 @@ namespace {
 
 constexpr std::size_t kMaxExceptions = 100;  ///< each is tried on every cell
 
-/// A value as TOML has it: -1, "text".
+/// A value as TOML has it: -1, "text"; of tables and arrays that they are one.
 std::string written(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "an array";
   std::ostringstream text;
   node.visit([&](const auto& value) { text << value; });
   return text.str();
@@ -53,6 +55,11 @@ class SuiteReader {
                       fmt::format(format, std::forward<Args>(args)...));
   }
 
+  [[noreturn]] void fail_type(const toml::node& node, std::string_view name,
+                              std::string_view wanted) const {
+    fail(node, "'{}' is {}: {} is meant", name, written(node), wanted);
+  }
+
   void check_keys(const toml::table& table, std::vector<std::string> known) const {
     for (const auto& [key, node] : table) {
       const std::string name(key.str());
@@ -63,19 +70,19 @@ class SuiteReader {
   }
 
   const toml::table& table(const toml::node& node, std::string_view name) const {
-    if (!node.is_table()) fail(node, "'{}' is not a table", name);
+    if (!node.is_table()) fail_type(node, name, "a table");
     return *node.as_table();
   }
 
   std::string text(const toml::node& node, std::string_view name) const {
     const auto value = node.value_exact<std::string>();
-    if (!value) fail(node, "'{}' is not a text", name);
+    if (!value) fail_type(node, name, "a text");
     return *value;
   }
 
   bool truth(const toml::node& node, std::string_view name) const {
     const auto value = node.value_exact<bool>();
-    if (!value) fail(node, "'{}' is not true or false", name);
+    if (!value) fail_type(node, name, "true or false");
     return *value;
   }
 
@@ -84,7 +91,7 @@ class SuiteReader {
     if (const auto value = node.value_exact<std::string>()) return *value;
     if (const auto value = node.value_exact<std::int64_t>()) return std::to_string(*value);
     if (const auto value = node.value_exact<double>()) return fmt::format("{}", *value);
-    fail(node, "axis '{}' takes numbers, texts, or arrays of them", axis);
+    fail(node, "axis '{}' is {}: it takes numbers, texts, or arrays of them", axis, written(node));
   }
 
   void add_values(const Axis& axis, const toml::node& node, DistinctTexts& values) const {

@@ -155,9 +155,9 @@ std::vector<std::string> series_by_weight(
 FigureSet make_device_figures(const View& view, const DenseComparison& comparison) {
   FigureSet set;
   SeriesColors colors;
-  for (std::string& name : series_by_weight(view, [](const Record& r) { return r.c.kernel; })) {
-    std::string color = colors.color_of(name);
-    set.series.push_back({std::move(name), std::move(color)});
+  for (const std::string& name :
+       series_by_weight(view, [](const Record& r) { return r.c.kernel; })) {
+    set.series.push_back({name, colors.color_of(name), colors.on_dark(name)});
   }
   const Quantity rate{"",  "speed", std::string(view.unit.name), "tflops", view.unit.per_tflops,
                       true};

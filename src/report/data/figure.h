@@ -89,10 +89,11 @@ struct Figure {
   bool shows(StatusCode status) const;
 };
 
-/// A series' name and its colour, which no other series of the set has.
+/// A series' name and its colours, which no other series of the set has.
 struct SeriesStyle {
   std::string name;
   std::string color;  ///< "#rrggbb"
+  std::string dark;   ///< the same on a dark page
 };
 
 /// So many series are drawn at a time.

@@ -20,7 +20,7 @@ struct Quantity {
   std::string hint{};
   const char* reference = "";  ///< what a grey line is
   const char* stroke = "";     ///< what FigurePoint::stroke is
-  const char* diamond = "";    ///< what FigurePoint::diamond is
+  std::string diamond{};       ///< what FigurePoint::diamond is
   std::string unit;
   FigureMark mark = FigureMark::bars;
   double factor = 1;  ///< from metrics to the unit
@@ -80,6 +80,17 @@ BytesUnit bytes_unit(const View& view) {
   return {"bytes", 1};
 }
 
+/// Times are of cells that ran, of simulated ones, or of both.
+std::string diamond_of_time(const View& view) {
+  const std::vector<const Record*> records = view.records();
+  const auto simulated = std::ranges::count_if(
+      records, [](const Record* record) { return record->c.platform.has_value(); });
+  return fmt::format("Diamond: {} time of the steps without communication.",
+                     simulated == 0                     ? "measured"
+                     : simulated == std::ssize(records) ? "simulated"
+                                                        : "measured or simulated");
+}
+
 std::vector<Quantity> quantities_of(const View& view) {
   const BytesUnit bytes = bytes_unit(view);
   return {
@@ -110,7 +121,7 @@ std::vector<Quantity> quantities_of(const View& view) {
       {.name = "imbalance",
        .title = "imbalance",
        .hint = "Largest over mean of all ranks: allowed cells, from the plan.",
-       .diamond = "Diamond: measured time of the steps without communication.",
+       .diamond = diamond_of_time(view),
        .unit = "largest ÷ mean",
        .fill = fill_imbalance},
       {.name = "error",
@@ -172,7 +183,8 @@ class RankFigures {
     for (const std::string& name :
          series_by_weight(view_, [&](const Record& record) { return name_of(record); })) {
       const std::string& scheme = schemes[name];
-      styles.push_back({name, colors.color_of(scheme, shades[scheme]++)});
+      const std::size_t shade = shades[scheme]++;
+      styles.push_back({name, colors.color_of(scheme, shade), colors.on_dark(scheme, shade)});
     }
     return styles;
   }

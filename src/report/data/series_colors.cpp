@@ -63,34 +63,84 @@ double share_of(std::size_t shade) {
   return shade % 2 == 1 ? -share : share;
 }
 
+/// 0, then ever closer to white.
+double lighter_share_of(std::size_t shade) {
+  const double step = 0.35 * static_cast<double>(shade);
+  return step / (step + 0.65);
+}
+
+/// The colour, mixed with as little white as gives it kMinContrast from kDarkGround.
+std::string lifted(std::string_view color) {
+  constexpr double kStep = 0.02;
+  std::string mixed(color);
+  for (double share = kStep; contrast(mixed, kDarkGround) < kMinContrast; share += kStep) {
+    mixed = mixed_color(color, share);
+  }
+  return mixed;
+}
+
+/// Red, green or blue, which begins at `at`: 0 to 255.
+int part_of(std::string_view color, std::size_t at) {
+  int part = 0;
+  std::from_chars(color.data() + at, color.data() + at + 2, part, 16);
+  return part;
+}
+
+/// WCAG 2's relative luminance: 0 of black to 1 of white.
+double luminance(std::string_view color) {
+  constexpr std::array kWeights = {0.2126, 0.7152, 0.0722};
+  double sum = 0;
+  for (std::size_t i = 0; i < kWeights.size(); ++i) {
+    const double part = part_of(color, 1 + 2 * i) / 255.0;
+    sum += kWeights[i] * (part <= 0.04045 ? part / 12.92 : std::pow((part + 0.055) / 1.055, 2.4));
+  }
+  return sum;
+}
+
 }  // namespace
+
+double contrast(std::string_view a, std::string_view b) {
+  const double of_a = luminance(a);
+  const double of_b = luminance(b);
+  return (std::max(of_a, of_b) + 0.05) / (std::min(of_a, of_b) + 0.05);
+}
 
 std::string mixed_color(std::string_view color, double share) {
   std::string mixed = "#";
   for (std::size_t at = 1; at < 7; at += 2) {
-    int part = 0;
-    std::from_chars(color.data() + at, color.data() + at + 2, part, 16);
+    const int part = part_of(color, at);
     const double goal = share > 0 ? 255 : 0;
     mixed += fmt::format("{:02x}", std::lround(part + (goal - part) * std::abs(share)));
   }
   return mixed;
 }
 
-std::string SeriesColors::color_of(const std::string& name, std::size_t shade) {
+SeriesColors::Base SeriesColors::base_of(const std::string& name) {
   const auto fixed = std::find_if(kFixed.begin(), kFixed.end(),
                                   [&](const auto& known) { return known.first == name; });
-  if (fixed != kFixed.end()) return mixed_color(fixed->second, share_of(shade));
-  const auto is_taken = [&](const std::string& color) {
-    return std::any_of(taken_.begin(), taken_.end(),
-                       [&](const auto& known) { return known.second == color; });
+  if (fixed != kFixed.end()) return {fixed->second};
+  const auto is_taken = [&](const Base& base) {
+    return std::any_of(taken_.begin(), taken_.end(), [&](const auto& known) {
+      return known.second.color == base.color && known.second.shade == base.shade;
+    });
   };
-  std::string& color = taken_[name];
-  for (std::size_t i = 0; color.empty(); ++i) {
-    const std::string_view spare = kSpare[(hash_of(name) + i) % kSpare.size()];
-    std::string next = mixed_color(spare, share_of(i / kSpare.size()));
-    if (!is_taken(next)) color = std::move(next);
+  Base& base = taken_[name];
+  for (std::size_t i = 0; base.color.empty(); ++i) {
+    const Base next{kSpare[(hash_of(name) + i) % kSpare.size()], i / kSpare.size()};
+    if (!is_taken(next)) base = next;
   }
-  return mixed_color(color, share_of(shade));
+  return base;
+}
+
+std::string SeriesColors::color_of(const std::string& name, std::size_t shade) {
+  const Base base = base_of(name);
+  return mixed_color(mixed_color(base.color, share_of(base.shade)), share_of(shade));
+}
+
+std::string SeriesColors::on_dark(const std::string& name, std::size_t shade) {
+  const Base base = base_of(name);
+  return mixed_color(mixed_color(lifted(base.color), lighter_share_of(base.shade)),
+                     lighter_share_of(shade));
 }
 
 }  // namespace longca

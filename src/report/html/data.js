@@ -63,6 +63,9 @@ function element(tag, properties = {}, ...children) {
   return node;
 }
 
+const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
+const seriesColor = (style) => (darkScheme.matches ? style.dark : style.color);
+
 function dot(color) {
   const sign = element("i", { className: "dot" });
   sign.style.background = color;

@@ -25,7 +25,7 @@ function fastestLine(kind, work, ranking, hasRoom) {
   const name = (series) => kind.series[series].name;
   const { tied, lead, next } = ranking;
   const winner = ([series, cell], text) => {
-    const button = element("button", { type: "button", className: "winner", title: name(series) }, dot(kind.series[series].color), text);
+    const button = element("button", { type: "button", className: "winner", title: name(series) }, dot(seriesColor(kind.series[series])), text);
     button.addEventListener("click", () => openCell(cells[cell]));
     return button;
   };

@@ -58,7 +58,7 @@ function legendOf(kind, figure, series, panels) {
   const items = series.map((style) => {
     const isDrawn = style.slot >= 0;
     const sign = element("i", { className: "sign", textContent: isDrawn && figure.mark === "lines" ? SHAPES[SYMBOLS[style.slot]] : "■" });
-    sign.style.color = style.color;
+    sign.style.color = seriesColor(style);
     const button = element("button", { type: "button", className: "series" }, sign, style.name);
     button.setAttribute("aria-pressed", String(isDrawn));
     button.addEventListener("click", () => toggleSeries(kind, style));
@@ -104,7 +104,7 @@ function lineTrace(figure, style, one, axis) {
   const symbol = SYMBOLS[style.slot] + (one.dashed ? "-open" : "");
   return trace(figure, style, one.points, axis, {
     type: "scatter", mode: "lines+markers", cliponaxis: Boolean(figure.y_max),
-    line: { color: style.color, width: 1.8, dash: one.dashed ? "dash" : "solid" }, marker: { color: style.color, symbol, size: 7 },
+    line: { color: seriesColor(style), width: 1.8, dash: one.dashed ? "dash" : "solid" }, marker: { color: seriesColor(style), symbol, size: 7 },
   });
 }
 
@@ -115,13 +115,13 @@ function barTraces(figure, style, one, axis, slot, of) {
   const width = GROUP_WIDTH / of;
   const points = one.points.map(([x, ...others]) => [x + (slot + 0.5) * width - GROUP_WIDTH / 2, ...others]);
   const numbers = points.filter(([, y]) => typeof y === "number");
-  const bar = { type: "bar", width: 0.9 * width, marker: { color: style.color } };
+  const bar = { type: "bar", width: 0.9 * width, marker: { color: seriesColor(style) } };
   const marks = points.filter(([, y]) => typeof y !== "number");
   const traces = figure.mark === "stacks"
     ? [trace(figure, style, numbers.map(([x, , cell, part]) => [x, part, cell]), axis, bar),
-      { ...trace(figure, style, numbers, axis, { ...bar, base: numbers.map(([, , , part]) => part), marker: { color: style.color, opacity: 0.32 } }), y: numbers.map(([, y, , part]) => y - part) }]
+      { ...trace(figure, style, numbers, axis, { ...bar, base: numbers.map(([, , , part]) => part), marker: { color: `${seriesColor(style)}52`, line: { color: seriesColor(style), width: 1 } } }), y: numbers.map(([, y, , part]) => y - part) }]
     : [trace(figure, style, numbers, axis, bar)];
-  if (marks.length > 0) traces.push({ ...trace(figure, style, marks, axis, { type: "scatter", mode: "text", textposition: "top center", textfont: { size: 12, color: style.color } }), y: marks.map(() => 0), text: marks.map(([, , cell]) => markOf(cells[cell].status)) });
+  if (marks.length > 0) traces.push({ ...trace(figure, style, marks, axis, { type: "scatter", mode: "text", textposition: "top center", textfont: { size: 12, color: seriesColor(style) } }), y: marks.map(() => 0), text: marks.map(([, , cell]) => markOf(cells[cell].status)) });
   const strokes = numbers.filter((point) => typeof point[4] === "number");
   if (strokes.length > 0) traces.push({ ...trace(figure, style, strokes, axis, { type: "scatter", mode: "markers", marker: { symbol: "line-ew-open", size: 11, color: colorOf("--ink"), line: { width: 2, color: colorOf("--ink") } } }), y: strokes.map((point) => point[4]) });
   return traces.concat(diamondTraces(figure, style, numbers, axis));
@@ -200,7 +200,7 @@ function figureLayout(kind, figure, panels, width) {
   const layout = {
     width, height: heightOf(panels, width), margin: MARGIN, barmode: "overlay", annotations: [], dragmode: "zoom",
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { family: FONT, size: 12, color: colorOf("--ink") },
-    modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--line"), activecolor: colorOf("--accent") },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colorOf("--soft"), activecolor: colorOf("--accent") },
     hoverlabel: { align: "left", bgcolor: colorOf("--card"), bordercolor: colorOf("--line"), font: { family: FONT, color: colorOf("--ink") } },
   };
   panels.forEach((panel, i) => {

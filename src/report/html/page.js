@@ -27,7 +27,7 @@ readAddress();
 if (hasPlots) for (const kind of data.kinds) makeFigureCards(kind);
 makeFilters();
 redrawWhenResized();
-window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", update);
+darkScheme.addEventListener("change", update);
 window.addEventListener("hashchange", () => { readAddress(); update(); });
 window.addEventListener("beforeprint", () => window.Plotly && drawAllPending());
 update();

@@ -51,6 +51,14 @@ Record parse_one(const std::string& line) {
   return file.records.at(0);
 }
 
+TEST(RecordFile, MayBeginWithAByteOrderMark) {
+  const std::string line = to_line(example()) + '\n';
+  const std::string mark = "\xef\xbb\xbf";
+  const RecordFile file = parse_records(mark + line + line, "file");
+  EXPECT_EQ(file.records.size(), 2U);
+  EXPECT_EQ(file.whole_bytes, mark.size() + 2 * line.size());
+}
+
 /// Any double of JSON that a time can be: huge, tiny, never negative.
 rc::Gen<double> finite_time() {
   return rc::gen::exec([] {

@@ -77,6 +77,8 @@ TEST(Axes, RefuseWhatCannotBeMeant) {
       {"heads=8:", "heads '8:' has no number on one side of the colon"},
       {"dim=a:b", "dim 'a'"},
       {"mask=causl", "unknown mask 'causl' (did you mean 'causal'?)"},
+      {"mask=all,causl", "unknown mask 'causl' (did you mean 'causal'?)"},
+      {"mask=all,nope", "unknown mask 'nope' (known: full, causal, "},
       {"kernel=naiv", "did you mean 'naive'"},
       {"dtype=fp8", "known: float32, bfloat16, float16"},
       {"token=5", "unknown axis 'token' (did you mean 'tokens'?)"},

@@ -56,9 +56,10 @@ TEST(Suite, ErrorsSayFileLineAndColumn) {
       {"[axes]\ntoken = 5\n", "s.toml:2:9: unknown axis 'token' (did you mean 'tokens'?)"},
       {"[axes]\ntokens = [5,\n 0]\n", "s.toml:3:2: tokens 0 is too small"},
       {"[axes]\ntokens = 1.5\n", "s.toml:2:10: tokens '1.5'"},
-      {"[axes]\ntokens = true\n", "s.toml:2:10: axis 'tokens' takes"},
+      {"[axes]\ntokens = true\n", "s.toml:2:10: axis 'tokens' is true: it takes numbers"},
+      {"[axes]\ntokens = { low = 5 }\n", "s.toml:2:10: axis 'tokens' is a table: it takes"},
       {"[axes]\nmask = []\n", "s.toml:2:8: axis 'mask' has no value: the product is empty"},
-      {"axes = 5\n", "s.toml:1:8: 'axes' is not a table"},
+      {"axes = 5\n", "s.toml:1:8: 'axes' is 5: a table is meant"},
       {"[run]\ntime_limit = 5\n", "did you mean 'time_limit_s'"},
       {"[run]\ntime_limit_s = -5\n", "s.toml:2:16: "},
       {"[run]\nmemory_limit_mib = 0.5\n", "whole number"},
@@ -70,8 +71,8 @@ TEST(Suite, ErrorsSayFileLineAndColumn) {
       {"[[exceptions]]\nwhen = { tokens = 5 }\nset = { tokens = [5, 6] }\n",
        "one value of 'tokens'"},
       {"exceptions = 5\n", "[[exceptions]]"},
-      {"description = 5\n", "'description' is not a text"},
-      {"only_what_runs = 1\n", "s.toml:1:18: 'only_what_runs' is not true or false"},
+      {"description = 5\n", "'description' is 5: a text is meant"},
+      {"only_what_runs = 1\n", "s.toml:1:18: 'only_what_runs' is 1: true or false is meant"},
   };
   for (const auto& one : cases) {
     SCOPED_TRACE(one.first);

@@ -69,6 +69,18 @@ TEST(RankFigures, HintsExplainTheMarksThatAreThere) {
   EXPECT_THAT(drawn.figure("cp-forward-imbalance").hint, Not(HasSubstr("Diamond")));
 }
 
+TEST(RankFigures, TheDiamondSaysWhetherItsTimeIsMeasured) {
+  const auto hint_of = [](const std::vector<Record>& records) {
+    return Drawn(records).figure("cp-forward-imbalance").hint;
+  };
+  std::vector<Record> records = over_ranks_records();
+  EXPECT_THAT(hint_of(records), HasSubstr("Diamond: measured time of the steps"));
+  records[0].c.platform = "h100x8_ib400";
+  EXPECT_THAT(hint_of(records), HasSubstr("Diamond: measured or simulated time of the steps"));
+  for (Record& record : records) record.c.platform = "h100x8_ib400";
+  EXPECT_THAT(hint_of(records), HasSubstr("Diamond: simulated time of the steps"));
+}
+
 TEST(RankFigures, ASeriesPerSchemeAndVariantOverTheRanks) {
   std::vector<Record> records = over_ranks_records();
   std::reverse(records.begin(), records.end());

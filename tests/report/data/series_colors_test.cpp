@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 namespace longca::testing {
 namespace {
@@ -60,6 +62,53 @@ TEST(SeriesColors, VariantsOfASchemeAreShadesOfItsColour) {
   for (std::size_t shade = 0; shade < 8; ++shade) shades.insert(colors.color_of("magi", shade));
   EXPECT_EQ(shades.size(), 8U);
   EXPECT_TRUE(shades.contains(SeriesColors().color_of("magi")));
+}
+
+const std::vector<std::string>& program_names() {
+  static const std::vector<std::string> names{
+      "slice",      "fa3",           "cudnn",     "flex",
+      "fa2",        "naive",         "sdpa",      "sdpa_mask",
+      "fa1",        "flashmask",     "ffa",       "flashmask_native",
+      "fa4",        "flash",         "vsa",       "block_sparse",
+      "vsa_triton", "flashinfer",    "cudnn_bsa", "fa2_sparse_native",
+      "ulysses",    "magiattention", "ring_p2p",  "ring_allgather",
+      "usp",        "loongtrain",    "magi",      "fa2_sparse"};
+  return names;
+}
+
+TEST(SeriesColors, EveryShadeIsLegibleOnDarkPages) {
+  SeriesColors colors;
+  std::vector<std::string> names = program_names();
+  for (int i = 0; i < 40; ++i) names.push_back("plugin_" + std::to_string(i));
+  for (const std::string& name : names) {
+    std::set<std::string> shades;
+    for (std::size_t shade = 0; shade < 8; ++shade) {
+      const std::string color = colors.on_dark(name, shade);
+      EXPECT_THAT(color, ::testing::MatchesRegex("#[0-9a-f]{6}"));
+      EXPECT_GE(contrast(color, kDarkGround), kMinContrast) << name << ' ' << shade << ' ' << color;
+      shades.insert(color);
+    }
+    EXPECT_EQ(shades.size(), 8U) << name;
+  }
+}
+
+TEST(SeriesColors, NoTwoNamesShareAColourOnDarkPages) {
+  SeriesColors colors;
+  std::set<std::string> seen;
+  for (const std::string& name : program_names()) {
+    EXPECT_TRUE(seen.insert(colors.on_dark(name)).second) << name;
+  }
+  for (int i = 0; i < 40; ++i) {
+    const std::string plugin = "plugin_" + std::to_string(i);
+    EXPECT_TRUE(seen.insert(colors.on_dark(plugin)).second) << plugin;
+  }
+}
+
+TEST(SeriesColors, ContrastIsThatOfWcag) {
+  EXPECT_NEAR(contrast("#000000", "#ffffff"), 21, 1e-9);
+  EXPECT_NEAR(contrast("#ffffff", "#ffffff"), 1, 1e-9);
+  EXPECT_NEAR(contrast("#777777", "#ffffff"), 4.478, 1e-3);
+  EXPECT_EQ(contrast("#2f6fbb", "#1a1e26"), contrast("#1a1e26", "#2f6fbb"));
 }
 
 TEST(SeriesColors, MixesWithWhiteAndBlack) {
