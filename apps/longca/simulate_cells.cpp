@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "attention/api/registry.h"
 #include "attention/kernels/slice/planner/call_estimate.h"
@@ -195,17 +196,6 @@ class PassBuilder {
   std::vector<std::string> notes_;
 };
 
-/// What passes of a cell add up to, by rank.
-struct CellSums {
-  std::vector<double> time_ms, compute_ms, bytes_sent, bytes_formula, cells;
-
-  explicit CellSums(int ranks) {
-    for (auto* values : {&time_ms, &compute_ms, &bytes_sent, &bytes_formula, &cells}) {
-      values->assign(static_cast<std::size_t>(ranks), 0);
-    }
-  }
-};
-
 double largest(const std::vector<double>& values) {
   return *std::ranges::max_element(values);
 }
@@ -214,23 +204,6 @@ double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum / static_cast<double>(values.size());
-}
-
-void note_metrics(const CellSums& sums, Record& record) {
-  auto& metrics = record.metrics;
-  metrics["time_ms"] = largest(sums.time_ms);
-  metrics["compute_ms"] = largest(sums.compute_ms);
-  metrics["exposed_comm_ms"] = metrics["time_ms"] - metrics["compute_ms"];
-  metrics["bytes_sent"] = largest(sums.bytes_sent);
-  metrics["bytes_formula"] = largest(sums.bytes_formula);
-  if (mean_of(sums.cells) > 0) metrics["imbalance"] = largest(sums.cells) / mean_of(sums.cells);
-  if (mean_of(sums.compute_ms) > 0) {
-    metrics["time_imbalance"] = largest(sums.compute_ms) / mean_of(sums.compute_ms);
-  }
-  // To the nanosecond: a thousand of them are most of a record.
-  for (const double ms : sums.time_ms) {
-    record.rank_times_ms.push_back(std::round(ms * 1e6) / 1e6);
-  }
 }
 
 /// The trace of a pass: plans are made once more, since the simulation keeps none.
@@ -246,57 +219,132 @@ void trace_pass(const Case& c, const ParallelProblem& problem, const simulate::S
   write_trace(file, c, ranks);
 }
 
-void simulate_pass(const Case& c, Pass which, const ParallelProblem& problem,
-                   const simulate::Cluster& cluster, const simulate::OpTimes& times,
-                   const CellDetail& detail, CellSums& sums, Record& record) {
-  PassBuilder builder(problem, find_scheme(*c.scheme), times, kernel_of(c),
-                      which == Pass::backward);
-  record.status = builder.supported();
-  if (!record.status.ok()) return;
-  simulate::Program program = builder.program();
-  if (times.sustained) simulate::settle_clocks(program, cluster, *times.kernel, cost_pass(which));
-  const auto whole = simulate::run(program, cluster, simulate::Exchanges::run);
-  const auto alone = simulate::run(program, cluster, simulate::Exchanges::skip);
-  constexpr double kMaxSeconds = 1e9;
-  if (!(whole.end() <= kMaxSeconds)) {
-    throw_input_error("the platform {} is so slow that {} takes {:.3g} s", cluster.name, c.key(),
-                      whole.end());
-  }
-  for (std::size_t rank = 0; rank < whole.ends.size(); ++rank) {
-    sums.time_ms[rank] += whole.ends[rank] * 1e3;
-    sums.compute_ms[rank] += alone.ends[rank] * 1e3;
-    sums.bytes_sent[rank] += static_cast<double>(whole.bytes_sent[rank]);
-    sums.bytes_formula[rank] += builder.sums()[rank].formula;
-    sums.cells[rank] += builder.sums()[rank].sums.cells;
-  }
-  if (!builder.notes().empty()) {
-    record.notes["plan"] = fmt::format("{}", fmt::join(builder.notes(), "; "));
-  }
-  if (detail.explain) {
-    detail.explain(fmt::format("{}: {} {} ms", c.key(), to_string(which),
-                               fmt::format("{:.3f}", whole.end() * 1e3)));
-    for (const std::string& line : simulate::critical_path(program, whole, cluster)) {
-      detail.explain("  " + line);
+/// A repetition of a cell: its passes one after the other, as `cp` runs them. A rank begins the
+/// second one where it has ended the first one, whatever the others do.
+class CellSimulation {
+ public:
+  /// The arguments outlive this object.
+  CellSimulation(const Case& c, const ParallelProblem& problem, const simulate::Cluster& cluster,
+                 const simulate::OpTimes& times, const CellDetail& detail)
+      : case_(c), problem_(problem), cluster_(cluster), times_(times), detail_(detail) {
+    for (auto* values : {&ends_, &compute_ms_, &bytes_sent_, &bytes_formula_, &cells_}) {
+      values->assign(static_cast<std::size_t>(problem.ranks), 0);
     }
   }
-  if (!detail.trace.empty()) trace_pass(c, problem, whole, detail.trace);
+
+  /// The next pass; a refusal if the kernel does not compute its steps.
+  Status run(Pass which) {
+    PassBuilder builder(problem_, find_scheme(*case_.scheme), times_, kernel_of(case_),
+                        which == Pass::backward);
+    if (Status refused = builder.supported(); !refused.ok()) return refused;
+    simulate::Program program = builder.program();
+    if (times_.sustained) {
+      simulate::settle_clocks(program, cluster_, *times_.kernel, cost_pass(which));
+    }
+    simulate::SimulatedPass whole =
+        simulate::run(program, cluster_, simulate::Exchanges::run, ends_);
+    add(whole, simulate::run(program, cluster_, simulate::Exchanges::skip), builder);
+    if (!detail_.trace.empty()) trace_pass(case_, problem_, whole, detail_.trace);
+    if (detail_.explain) passes_.push_back({which, std::move(program), std::move(whole)});
+    return {};
+  }
+
+  void note(Record& record) const {
+    auto& metrics = record.metrics;
+    metrics["time_ms"] = largest(ends_) * 1e3;
+    metrics["compute_ms"] = largest(compute_ms_);
+    metrics["exposed_comm_ms"] = metrics["time_ms"] - metrics["compute_ms"];
+    metrics["bytes_sent"] = largest(bytes_sent_);
+    metrics["bytes_formula"] = largest(bytes_formula_);
+    if (mean_of(cells_) > 0) metrics["imbalance"] = largest(cells_) / mean_of(cells_);
+    if (mean_of(compute_ms_) > 0) {  // of equal times the mean may be rounded up
+      metrics["time_imbalance"] = std::max(1.0, largest(compute_ms_) / mean_of(compute_ms_));
+    }
+    // To the nanosecond: a thousand of them are most of a record.
+    for (const double end : ends_) record.rank_times_ms.push_back(std::round(end * 1e9) / 1e6);
+    if (!notes_.empty()) record.notes["plan"] = fmt::format("{}", fmt::join(notes_, "; "));
+  }
+
+  /// What the end of the repetition waited for, from the first pass to the last one.
+  void explain() const {
+    if (passes_.empty()) return;
+    std::vector<std::string> lines;
+    int last = passes_.back().simulated.slowest();
+    for (auto it = passes_.rbegin(); it != passes_.rend(); ++it) {
+      const ExplainedPass& pass = *it;
+      const simulate::CriticalPath path =
+          simulate::critical_path(pass.program, pass.simulated, cluster_, last);
+      const double seconds = pass.simulated.ends[static_cast<std::size_t>(last)] -
+                             pass.simulated.starts[static_cast<std::size_t>(path.first)];
+      std::vector<std::string> of_pass = {
+          fmt::format("{}: {} {:.3f} ms", case_.key(), to_string(pass.which), seconds * 1e3)};
+      for (const std::string& sentence : path.sentences) of_pass.push_back("  " + sentence);
+      lines.insert(lines.begin(), of_pass.begin(), of_pass.end());
+      last = path.first;
+    }
+    for (const std::string& line : lines) detail_.explain(line);
+  }
+
+ private:
+  struct ExplainedPass {
+    Pass which;
+    simulate::Program program;
+    simulate::SimulatedPass simulated;
+  };
+
+  void add(const simulate::SimulatedPass& whole, const simulate::SimulatedPass& alone,
+           const PassBuilder& builder) {
+    constexpr double kMaxSeconds = 1e9;
+    if (!(whole.end() <= kMaxSeconds)) {
+      throw_input_error("the platform {} is so slow that {} takes {:.3g} s", cluster_.name,
+                        case_.key(), whole.end());
+    }
+    ends_ = whole.ends;
+    for (std::size_t rank = 0; rank < ends_.size(); ++rank) {
+      compute_ms_[rank] += alone.ends[rank] * 1e3;
+      bytes_sent_[rank] += static_cast<double>(whole.bytes_sent[rank]);
+      bytes_formula_[rank] += builder.sums()[rank].formula;
+      cells_[rank] += builder.sums()[rank].sums.cells;
+    }
+    if (!builder.notes().empty()) notes_ = builder.notes();
+  }
+
+  const Case& case_;
+  const ParallelProblem& problem_;
+  const simulate::Cluster& cluster_;
+  const simulate::OpTimes& times_;
+  const CellDetail& detail_;
+  std::vector<double> ends_;  ///< by rank, as all that follow: seconds since the repetition began
+  std::vector<double> compute_ms_, bytes_sent_, bytes_formula_, cells_;
+  std::vector<std::string> notes_;
+  std::vector<ExplainedPass> passes_;  ///< to be explained
+};
+
+/// What the case's exchanges are timed by, where it is not by links of the platform's own and of
+/// its transport; "" otherwise.
+std::string foreign_links(const Case& c, const cost::Platform& platform) {
+  std::string links = simulate::borrowed_links(platform);
+  if (c.transport != "nccl") return links;
+  return (links.empty() ? "" : links + "; ") + "as of peer: NCCL's protocols are not simulated";
 }
 
 }  // namespace
 
+bool is_rate(const Record& record) {
+  const Case& c = record.c;
+  if (!record.status.ok() || c.scheme || c.head_dim_v || c.pass == Pass::step) return false;
+  return (c.mode == "burst" || c.mode == kSustained) && record.metrics.contains("time_ms") &&
+         record.metrics.contains("area");
+}
+
 MeasuredRates::MeasuredRates(std::span<const Record> records) {
   for (const Record& record : records) {
+    if (!is_rate(record)) continue;
     const Case& c = record.c;
-    const auto time = record.metrics.find("time_ms");
-    const auto area = record.metrics.find("area");
-    if (!record.status.ok() || c.scheme || c.head_dim_v) continue;
-    if (c.mode != "burst" && c.mode != kSustained) continue;
-    if (c.pass == Pass::step || time == record.metrics.end() || area == record.metrics.end()) {
-      continue;
-    }
-    cells_.push_back(
-        {c,
-         {area->second, static_cast<double>(c.tokens), c.heads_q, c.head_dim, time->second / 1e3}});
+    const double seconds = record.metrics.at("time_ms") / 1e3;
+    cells_.push_back({c,
+                      {record.metrics.at("area"), static_cast<double>(c.tokens), c.heads_q,
+                       c.head_dim, seconds}});
   }
 }
 
@@ -414,15 +462,19 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   simulate::OpTimes times{kernel.get(), &cluster.platform, c.head_dim, c.dtype,
                           c.simulated_mode.has_value()};
   if (!detail.merges_in_passes) note_merging(c, times);
-  CellSums sums(problem.ranks);
+  CellSimulation simulation(c, problem, cluster, times, detail);
   for (const Pass pass : passes_of(c.pass)) {
-    simulate_pass(c, pass, problem, cluster, times, detail, sums, record);
+    record.status = simulation.run(pass);
     if (!record.status.ok()) return;
   }
-  note_metrics(sums, record);
+  simulation.note(record);
+  simulation.explain();
   record.metrics["area"] = mask.mask.mean_area();
   record.metrics["tflops"] = pass_flops(c.pass, c.problem(), mask.mask) / problem.ranks /
                              (record.metrics["time_ms"] / 1e3) / 1e12;
+  if (const std::string links = foreign_links(c, cluster.platform); !links.empty()) {
+    record.notes["links"] = links;
+  }
   record.notes["rates"] = rates.has(c) ? "of one GPU's records" : "of the platform's page";
 }
 

@@ -15,11 +15,14 @@
 
 namespace longca {
 
+/// Whether MeasuredRates takes the record: a cell on one GPU, of mode `burst` or `sustained`, that
+/// is ok and whose v has the dimension of q and k.
+bool is_rate(const Record& record);
+
 /// Rates of kernels from cells on one GPU, of whichever kernels the records have.
 class MeasuredRates {
  public:
-  /// Takes the cells on one GPU, of mode `burst` or `sustained`, that are ok and whose v has the
-  /// dimension of q and k; others are left.
+  /// Takes the records that are rates; others are left.
   explicit MeasuredRates(std::span<const Record> records);
 
   /// Of slice, the times of the platform's page and what the kernel's passes took on its cells over
@@ -30,8 +33,6 @@ class MeasuredRates {
   /// neither has a pass of a kernel other than slice.
   std::unique_ptr<simulate::KernelTimes> times(const Case& c, double area,
                                                const cost::Platform& platform) const;
-  /// Whether there are none.
-  bool empty() const { return cells_.empty(); }
   /// Whether the kernel's passes were measured.
   bool has(const Case& c) const;
 

@@ -57,7 +57,9 @@ void check_is_longca(const std::string& program) {
   if (path.empty()) throw_input_error("there is no program {}", program);
   const Ended version = run_program({path, "--version"});
   if (!version.is_success() || !last_line(version.output).starts_with("longca ")) {
-    throw_input_error("{} is no longca: --version says '{}'", program, version.said());
+    const std::string first = version.output.substr(0, version.output.find('\n'));
+    throw_input_error("{} is no longca: --version answers '{}', not 'longca VERSION'", program,
+                      first.empty() ? version.said() : first);
   }
 }
 

@@ -242,7 +242,6 @@ void add_advise(CLI::App& app) {
   verb->add_option("--samples", arguments->samples, "so many sequences of --documents")
       ->type_name("N")
       ->group("");
-  verb->get_help_ptr()->group("");
   verb->add_option("--measure", arguments->measure,
                    "measure S s what may change the choice (--out FILE)")
       ->type_name("S");

@@ -322,7 +322,6 @@ void add_calibrate(CLI::App& app) {
   verb->add_option("--time-limit", arguments->time_limit_s, "of timing one cell, as in bench")
       ->type_name("S");
   arguments->add_options(*verb);
-  verb->get_help_ptr()->group("");
   verb->footer(
       "Links: between all GPUs, or -a ranks=N; on a CPU only with -a ranks=N (MPI).\n"
       "Example: longca calibrate --kernel slice,cudnn --out mine.toml");

@@ -10,7 +10,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "advise/evidence.h"
 #include "bench/ranks/rank_trace.h"
+#include "bench/record/origin.h"
 #include "bench/record/record.h"
 #include "bench/run/run_cells.h"
 #include "bench/suite/cases.h"
@@ -42,17 +44,38 @@ struct SimulateArguments : RecordArguments {
   bool takes_measured_cells() const { return !against.empty() && suite.empty() && axes.empty(); }
 };
 
+bool is_page(const std::string& platform) {
+  return platform.ends_with(".toml");
+}
+
+/// Whether the program has a platform of this name with other figures.
+bool differs_from_ours(const simulate::Cluster& cluster) {
+  const std::vector<std::string> names = simulate::cluster_names();
+  return std::ranges::find(names, cluster.name) != names.end() &&
+         figures_text(simulate::load_cluster(cluster.name)) != figures_text(cluster);
+}
+
+/// "h200x8-set0123abcd": another name for another text.
+void append_hash(simulate::Cluster& cluster, const char* what, const std::string& text) {
+  const auto hash =
+      Device::get(DeviceKind::cpu).hash(0, text.data(), static_cast<std::int64_t>(text.size()));
+  cluster.name += fmt::format("-{}{:08x}", what, hash & 0xffffffff);
+}
+
+/// The platform of --platform with the figures of --set. Where these are not those of the program's
+/// platform of its name, it has another name, and so its cells other keys.
 simulate::Cluster cluster_of(const SimulateArguments& arguments) {
   simulate::Cluster cluster = simulate::load_cluster(arguments.platform);
+  const bool is_own = is_page(arguments.platform) && differs_from_ours(cluster);
   std::string set;
   for (const std::string& figure : arguments.figures) {
     simulate::set_figure(cluster, figure);
     set += figure + '\n';
   }
-  if (!set.empty()) {  // another platform: its cells have keys of their own
-    const auto hash =
-        Device::get(DeviceKind::cpu).hash(0, set.data(), static_cast<std::int64_t>(set.size()));
-    cluster.name += fmt::format("-set{:08x}", hash & 0xffffffff);
+  if (is_own) {
+    append_hash(cluster, "own", figures_text(cluster));
+  } else if (!set.empty()) {
+    append_hash(cluster, "set", set);
   }
   return cluster;
 }
@@ -129,14 +152,76 @@ void check_cells(const SimulateArguments& arguments, const CaseList& list,
   throw_input_error("no cell can be simulated: {}", first.reason);
 }
 
-std::vector<Record> records_of(const std::vector<std::string>& files) {
-  std::vector<Record> records;
-  for (const std::string& file : files) {
-    for (Record& record : latest_records(read_records(file).records)) {
-      records.push_back(std::move(record));
+/// The records of --rates.
+class RateRecords {
+ public:
+  /// Throws InputError for a file of which cells are of another device than the platform's.
+  RateRecords(const std::vector<std::string>& files, const simulate::Cluster& cluster)
+      : cluster_(cluster) {
+    for (const std::string& file : files) add(file);
+    if (!files.empty() && records_.empty()) {
+      throw_input_error("--rates {}: no cell on one GPU that is ok",
+                        fmt::join(files, ", --rates "));
     }
   }
-  return records;
+
+  const std::vector<Record>& records() const { return records_; }
+  /// Says on stderr what was taken without knowing.
+  void print_notice() const {
+    if (unnamed_ == 0) return;
+    fmt::print(
+        stderr,
+        "longca: --rates: {} taken for the platform {}: nothing says whether their device is "
+        "its own\n",
+        counted(unnamed_, "cell"), cluster_.name);
+  }
+
+ private:
+  void add(const std::string& file) {
+    std::string other;
+    bool fits = false;
+    for (Record& record : latest_records(read_records(file).records)) {
+      if (!is_rate(record)) continue;
+      const std::string device = processor_of_case(record);
+      if (record.c.device != cluster_.platform.kind) {
+        other = device.empty() ? record.c.device : device;
+        continue;  // such a platform's cells take no such rates
+      }
+      const bool is_known = !device.empty() && cluster_.card != cluster_.platform.name;
+      if (is_known && !is_of_platform(device)) refuse(file, device);
+      fits = true;
+      unnamed_ += is_known ? 0 : 1;
+      records_.push_back(std::move(record));
+    }
+    if (!fits && !other.empty()) refuse(file, other);
+  }
+
+  /// A cluster's page may call the card of its platform's page by another name.
+  bool is_of_platform(const std::string& device) const {
+    return device == cluster_.platform.card || advise::card_is_named(device, cluster_.card);
+  }
+  [[noreturn]] void refuse(const std::string& file, const std::string& device) const {
+    const std::string& card = cluster_.platform.card;
+    throw_input_error("--rates {}: its cells are of {}, and the platform {} is of {}", file, device,
+                      cluster_.name,
+                      advise::card_is_named(card, cluster_.card) ? card : cluster_.card);
+  }
+
+  const simulate::Cluster& cluster_;
+  std::vector<Record> records_;
+  std::int64_t unnamed_ = 0;
+};
+
+/// Notes what the name of the platform does not say.
+void note_platform(const SimulateArguments& arguments, Record& record) {
+  if (is_page(arguments.platform)) record.notes["page"] = arguments.platform;
+  if (arguments.figures.empty()) return;
+  record.notes["set"] = fmt::format("{}", fmt::join(arguments.figures, " "));
+}
+
+void print_borrowed_links(const simulate::Cluster& cluster) {
+  const std::string links = simulate::borrowed_links(cluster.platform);
+  if (!links.empty()) fmt::print(stderr, "longca: links of {}: {}\n", cluster.name, links);
 }
 
 Suite suite_on(SimulateArguments arguments, const simulate::Cluster& cluster) {
@@ -177,11 +262,8 @@ void simulate_suite(const SimulateArguments& arguments) {
                       arguments.comparison);
   }
   const simulate::Cluster cluster = cluster_of(arguments);
-  const MeasuredRates rates(records_of(arguments.rates));
-  if (!arguments.rates.empty() && rates.empty()) {
-    throw_input_error("--rates {}: no cell on one GPU that is ok",
-                      fmt::join(arguments.rates, ", --rates "));
-  }
+  const RateRecords rate_records(arguments.rates, cluster);
+  const MeasuredRates rates(rate_records.records());
   std::vector<Record> measured;
   if (!arguments.against.empty()) {
     measured = measured_over_ranks(read_records(arguments.against).records);
@@ -191,7 +273,7 @@ void simulate_suite(const SimulateArguments& arguments) {
                                                    : suite_cells(suite, cluster);
   check_cells(arguments, list, cluster, rates);
   RunFiles files = arguments.files(suite);
-  if (arguments.platform.ends_with(".toml")) files.reads("--platform", arguments.platform);
+  if (is_page(arguments.platform)) files.reads("--platform", arguments.platform);
   for (const std::string& file : arguments.rates) files.reads("--rates", file);
   files.reads("--against", arguments.against);
   files.writes_view("--trace", arguments.trace);
@@ -210,13 +292,13 @@ void simulate_suite(const SimulateArguments& arguments) {
       detail.merges_in_passes = in_passes.contains(c.key());
       simulate_cell(c, cluster, rates, detail, record);
       if (detail.merges_in_passes) record.notes["merging"] = kMergedInPasses;
-      if (!arguments.figures.empty()) {
-        record.notes["set"] = fmt::format("{}", fmt::join(arguments.figures, " "));
-      }
+      note_platform(arguments, record);
       simulated.push_back(record);
       return InterruptGuard::signal() == 0;
     });
   };
+  rate_records.print_notice();
+  print_borrowed_links(cluster);
   run_recorded(arguments, suite, std::move(list), std::move(files), run);
   if (arguments.explain) explanation.print(simulated.size());
   if (!arguments.against.empty()) {

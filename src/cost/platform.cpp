@@ -174,7 +174,7 @@ class FieldReader {
     const toml::node* node = find(name, "a text");
     if (node == nullptr) return "";
     const auto value = node->value_exact<std::string>();
-    if (!value) fail(node->source(), "'{}' is not a text", name);
+    if (!value) fail(node->source(), "'{}' is no text: a text in quotation marks is meant", name);
     return *value;
   }
 

@@ -1,11 +1,13 @@
 #include "simulate/cluster.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -34,6 +36,51 @@ constexpr ShortName kShortNames[] = {
     {"gpus_per_node", "node.gpus", 1},
     {"nic_gbps", "fabric.nic_bytes_per_second", 1e9 / 8},
 };
+
+/// The figures of without_effect; sections end with a dot.
+constexpr std::string_view kWithoutEffect[] = {
+    "node.covered_cost_across",
+    "kernel.any.",
+    "kernel.forward.",
+    "kernel.backward.tile_flops_per_second",
+    "kernel.backward.keys_per_row",
+    "kernel.backward.seconds_per_call",
+    "kernel.backward.seconds_per_half_heads_call",
+    "slice.forward.min_unchecked_tiles",
+    "slice.backward.ordered_slack_divisor",
+    "slice.backward.ordered_cache_divisor",
+    "slice.backward.max_unordered_write_tiles",
+    "mma.",
+    "product.",
+    "launch.",
+    "messages.",
+    "error.",
+    "error_by_rates.",
+};
+
+/// "; keys of links are bytes_per_second, …" of the section of an unknown key, else which sections
+/// there are.
+std::string keys_like(std::string_view key, std::span<const std::string> known) {
+  const auto section_of = [](std::string_view name) {
+    return name.substr(0, std::min(name.rfind('.'), name.size()));
+  };
+  std::vector<std::string_view> sections, short_names, alike;
+  for (const std::string_view name : known) {
+    if (name.ends_with(".measured")) continue;
+    const std::string_view section = section_of(name);
+    if (section == name) {
+      short_names.push_back(name);
+      continue;
+    }
+    if (sections.empty() || sections.back() != section) sections.push_back(section);
+    if (section == section_of(key)) alike.push_back(name.substr(section.size() + 1));
+  }
+  if (!alike.empty()) {
+    return fmt::format("; keys of {} are {}", section_of(key), fmt::join(alike, ", "));
+  }
+  return fmt::format("; keys are {} and, as in links.bytes_per_second, those of {}",
+                     fmt::join(short_names, ", "), fmt::join(sections, ", "));
+}
 
 /// Sets the figure or text of one dotted key, and remembers the keys that there are.
 class FigureSetter {
@@ -68,14 +115,21 @@ class FigureSetter {
     visit_errors(cluster, *this);
     Fabric none;
     visit_fabric(cluster.fabric ? *cluster.fabric : none, *this);
-    if (!found_) throw_input_error("unknown key '{}'{}", key_, suggestion(key_, known_));
+    if (!found_) {
+      if (lists_keys_) std::erase_if(known_, without_effect);
+      throw_input_error("unknown key '{}'{}{}", key_, suggestion(key_, known_),
+                        lists_keys_ ? keys_like(key_, known_) : "");
+    }
     if (key_.starts_with("fabric.") && !cluster.fabric) {
       throw_input_error("'{}': the platform {} has no fabric, one node only", shown(),
                         cluster.name);
     }
   }
-  /// Counts `name` among the keys that there are.
-  void know(std::string_view name) { known_.emplace_back(name); }
+  /// Counts the short names among the keys, and lists these where one is unknown.
+  void offer_short_names() {
+    for (const ShortName& known : kShortNames) known_.emplace_back(known.name);
+    lists_keys_ = true;
+  }
 
  private:
   const std::string& shown() const { return shown_.empty() ? key_ : shown_; }
@@ -96,6 +150,23 @@ class FigureSetter {
   std::string section_;
   std::vector<std::string> known_;
   bool found_ = false;
+  bool lists_keys_ = false;
+};
+
+/// "KEY=VALUE" of figures with effect.
+class FigureText {
+ public:
+  explicit FigureText(std::string& text) : text_(text) {}
+  void section(const char* name, const char*, const std::string&) { section_ = name; }
+  template <typename Number>
+  void field(const char* key, const char*, const Number& value) {
+    const std::string name = section_ + "." + key;
+    if (!without_effect(name)) text_ += fmt::format("{}={}\n", name, value);
+  }
+
+ private:
+  std::string& text_;
+  std::string section_;
 };
 
 /// Throws InputError for the first figure of a fabric that was not given.
@@ -115,8 +186,10 @@ class MissingFigure {
 };
 
 std::string text_entry(const toml::table& page, const char* key) {
-  const auto value = page[key].value<std::string>();
-  if (!value) throw_input_error("'{}' is missing: a text", key);
+  const toml::node* node = page.get(key);
+  if (node == nullptr) throw_input_error("'{}' is missing: a text", key);
+  const auto value = node->value_exact<std::string>();
+  if (!value) throw_input_error("'{}' is no text: a text in quotation marks is meant", key);
   return *value;
 }
 
@@ -271,9 +344,35 @@ void set_figure(Cluster& cluster, std::string_view text) {
   const auto* short_name = std::ranges::find(kShortNames, key, &ShortName::name);
   FigureSetter setter = short_name == std::end(kShortNames) ? FigureSetter(key, value)
                                                             : FigureSetter(*short_name, value);
-  for (const ShortName& known : kShortNames) setter.know(known.name);
+  setter.offer_short_names();
   setter.set(cluster);
+  if (without_effect(key)) {
+    throw_input_error("'{}' changes no simulated time: nothing that is simulated takes it", key);
+  }
   check_figures(cluster);
+}
+
+bool without_effect(std::string_view key) {
+  return std::ranges::any_of(kWithoutEffect, [&](std::string_view figure) {
+    return figure.ends_with('.') ? key.starts_with(figure) : key == figure;
+  });
+}
+
+std::string borrowed_links(const cost::Platform& platform) {
+  constexpr std::string_view kBorrowed =
+      ", not measured here";  // as calibrate::fit_platform writes
+  const std::string& text = platform.links.measured;
+  const std::size_t found = text.find(kBorrowed);
+  return found == text.npos ? "" : text.substr(0, found + kBorrowed.size());
+}
+
+std::string figures_text(const Cluster& cluster) {
+  std::string text;
+  FigureText lister(text);
+  cost::visit_fields(cluster.platform, lister);
+  cost::visit_optional_fields(cluster.platform, lister);
+  if (cluster.fabric) visit_fabric(*cluster.fabric, lister);
+  return text;
 }
 
 }  // namespace longca::simulate

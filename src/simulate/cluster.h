@@ -61,7 +61,19 @@ std::vector<std::string> cluster_names();
 
 /// Sets one figure by "KEY=VALUE", as in "fabric.nic_bytes_per_second=25e9"; "nic_gbps=200" (Gb/s)
 /// and "gpus_per_node=4" are short for that and for node.gpus. Throws InputError that names the key
-/// (nearest suggested) or the value.
+/// (nearest suggested, and what there is) or the value, and for a figure without_effect.
 void set_figure(Cluster& cluster, std::string_view text);
+
+/// Whether no simulated time depends on the figure of that key: it is of the planners' own
+/// estimates, of kernels that are timed by their records, or of how far simulated times are off.
+bool without_effect(std::string_view key);
+
+/// "of h200, not measured here" where the page has the links of another platform, since `longca
+/// calibrate` ran on one device; "" otherwise.
+std::string borrowed_links(const cost::Platform& platform);
+
+/// The figures that simulated times depend on, "KEY=VALUE" line by line. Clusters of one text are
+/// simulated alike.
+std::string figures_text(const Cluster& cluster);
 
 }  // namespace longca::simulate

@@ -41,29 +41,25 @@ class PathFinder {
  public:
   PathFinder(const Program& program, const SimulatedPass& pass) : program_(program), pass_(pass) {}
 
-  /// From the end of the pass back to its start.
-  std::vector<Stretch> find() {
-    const auto slowest = std::ranges::max_element(pass_.ends) - pass_.ends.begin();
-    OpPlace place{static_cast<int>(slowest), last_op(static_cast<int>(slowest))};
-    while (place.op >= 0) place = step(place);
+  /// From the end of a rank's pass back to where a pass begins: that rank.
+  int find(int rank) {
+    OpPlace place{rank, last_op(rank)};
+    while (place.op != kPassStart) place = step(place);
     std::ranges::reverse(path_);
-    return std::move(path_);
+    return place.rank;
   }
+  const std::vector<Stretch>& path() const { return path_; }
 
  private:
-  const OpSpan& span(OpPlace place) const {
-    return pass_.spans[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.op)];
-  }
-
   int last_op(int rank) const {
     const auto& spans = pass_.spans[static_cast<std::size_t>(rank)];
     const auto last = std::ranges::max_element(spans, {}, &OpSpan::end);
-    return last == spans.end() ? -1 : static_cast<int>(last - spans.begin());
+    return last == spans.end() ? kPassStart : static_cast<int>(last - spans.begin());
   }
 
   /// Adds the op's stretch, and returns the op that it waited for.
   OpPlace step(OpPlace place) {
-    const OpSpan& own = span(place);
+    const OpSpan& own = pass_.span(place);
     if (own.last < 0) {
       add({place.rank, own.begin, own.end, -1});
       return {place.rank, own.cause};
@@ -71,13 +67,20 @@ class PathFinder {
     const LinkedMessage& m = program_.messages[static_cast<std::size_t>(own.last)];
     const LinkedExchange& from = program_.exchanges[static_cast<std::size_t>(m.from)];
     const LinkedExchange& to = program_.exchanges[static_cast<std::size_t>(m.to)];
-    const OpPlace peer =
-        from.rank == place.rank ? OpPlace{to.rank, to.op} : OpPlace{from.rank, from.op};
-    // The message could leave when both were there: whoever came last is on the path.
-    const bool peer_is_late = span(peer).begin > own.begin && span(peer).begin < own.end;
-    const OpPlace late = peer_is_late ? peer : place;
-    add({place.rank, span(late).begin, own.end, own.last});
-    return {late.rank, span(late).cause};
+    const bool sends = from.rank == place.rank;
+    const LinkedExchange& peer = sends ? to : from;
+    // The message could leave when both were there: whoever came last is on the path. A receiver
+    // in whose buffers messages land early is there from the start of its pass.
+    const OpSpan& posted = pass_.span({peer.rank, peer.op});
+    const bool is_granted_early = sends && to.lands_early;
+    const double ready =
+        is_granted_early ? pass_.starts[static_cast<std::size_t>(peer.rank)] : posted.begin;
+    if (ready <= own.begin || ready >= own.end) {
+      add({place.rank, own.begin, own.end, own.last});
+      return {place.rank, own.cause};
+    }
+    add({place.rank, ready, own.end, own.last});
+    return {peer.rank, is_granted_early ? kPassStart : posted.cause};
   }
 
   void add(const Stretch& stretch) {
@@ -99,10 +102,12 @@ class PathFinder {
 
 }  // namespace
 
-std::vector<std::string> critical_path(const Program& program, const SimulatedPass& pass,
-                                       const Cluster& cluster) {
-  std::vector<std::string> sentences;
-  for (const Stretch& stretch : PathFinder(program, pass).find()) {
+CriticalPath critical_path(const Program& program, const SimulatedPass& pass,
+                           const Cluster& cluster, int last) {
+  PathFinder finder(program, pass);
+  CriticalPath found{.first = finder.find(last), .sentences = {}};
+  std::vector<std::string>& sentences = found.sentences;
+  for (const Stretch& stretch : finder.path()) {
     const double ms = (stretch.end - stretch.begin) * 1e3;
     if (stretch.message < 0) {
       sentences.push_back(fmt::format("rank {} computes for {:.3f} ms", stretch.rank, ms));
@@ -121,7 +126,7 @@ std::vector<std::string> critical_path(const Program& program, const SimulatedPa
             : fmt::format("rank {} waits {:.3f} ms for {} from rank {} over {}", to, ms, what, from,
                           link));
   }
-  return sentences;
+  return found;
 }
 
 }  // namespace longca::simulate

@@ -20,13 +20,17 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
-constexpr int kEarly = -1;  // stands in a lane's queue for the row work of later steps
-
 struct Event {
   double time = 0;
   std::int64_t order = 0;  ///< of events at one time: the first scheduled comes first
-  enum class What : std::uint8_t { op_ends, exchange_goes, message_starts, flow_ends } what{};
-  int index = 0;  ///< rank × 2 + lane; exchange; message; message
+  enum class What : std::uint8_t {
+    pass_starts,
+    op_ends,
+    exchange_goes,
+    message_starts,
+    flow_ends
+  } what{};
+  int index = 0;  ///< rank; rank × 2 + lane; exchange; message; message
   std::uint32_t version = 0;
 
   bool operator>(const Event& other) const {
@@ -36,7 +40,7 @@ struct Event {
 
 /// A lane of a rank: its ops one after the other.
 struct RunningLane {
-  std::vector<int> queue;
+  std::vector<int> queue;  ///< ops, and kEarlyRows
   std::size_t next = 0;
   bool busy = false;
   double work = 0;  ///< seconds of the running op that are left at `since`, at full rate
@@ -68,17 +72,22 @@ struct RunningExchange {
 
 class Simulation {
  public:
-  Simulation(const Program& program, const Cluster& cluster, Exchanges exchanges)
+  Simulation(const Program& program, const Cluster& cluster, Exchanges exchanges,
+             std::span<const double> starts)
       : program_(program),
         cluster_(cluster),
         skips_(exchanges == Exchanges::skip),
         routes_(cluster, static_cast<int>(program.ranks.size()), links_) {
+    pass_.starts.assign(starts.begin(), starts.end());
+    pass_.starts.resize(program.ranks.size());
     prepare_ranks();
     if (!skips_) prepare_exchanges();
   }
 
   SimulatedPass run() {
-    for (int rank = 0; rank < std::ssize(ranks_); ++rank) start_lanes(rank);
+    for (int rank = 0; rank < std::ssize(ranks_); ++rank) {
+      schedule(pass_.starts[at(rank)], Event::What::pass_starts, rank);
+    }
     while (!events_.empty()) {
       now_ = events_.top().time;
       while (!events_.empty() && events_.top().time <= now_) {
@@ -100,13 +109,13 @@ class Simulation {
     pass_.spans.resize(program_.ranks.size());
     pass_.early.resize(program_.ranks.size());
     pass_.bytes_sent.assign(program_.ranks.size(), 0);
-    pass_.ends.assign(program_.ranks.size(), 0);
+    pass_.ends = pass_.starts;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const RankWork& work = program_.ranks[rank];
       ranks_[rank].ended.assign(work.ops.size(), false);
       pass_.spans[rank].resize(work.ops.size());
       for (int op = 0; op < std::ssize(work.ops); ++op) {
-        if (op == work.early_before) ranks_[rank].lanes[0].queue.push_back(kEarly);
+        if (op == work.early_before) ranks_[rank].lanes[0].queue.push_back(kEarlyRows);
         ranks_[rank].lanes[at(static_cast<int>(work.ops[at(op)].lane))].queue.push_back(op);
       }
     }
@@ -127,12 +136,28 @@ class Simulation {
       running.sends = static_cast<int>(linked.sends.size());
       running.receives = linked.receives;
       for (const int receiver : linked.receivers) {
-        if (!program_.exchanges[at(receiver)].lands_early) ++running.grants;
+        const LinkedExchange& to = program_.exchanges[at(receiver)];
+        if (!to.lands_early || starts_after(to.rank, linked.rank)) ++running.grants;
       }
       for (const int m : linked.sends) running.queues[across(m)].messages.push_back(m);
       const auto order = [&](int m) { return routes_.order(linked.rank, receiver_rank(m)); };
       for (SendQueue& queue : running.queues) std::ranges::stable_sort(queue.messages, {}, order);
     }
+  }
+
+  bool starts_after(int rank, int other) const {
+    return pass_.starts[at(rank)] > pass_.starts[at(other)];
+  }
+
+  /// A rank's pass begins: exchanges that land early are granted, to ranks that began before too.
+  void start_pass(int rank) {
+    for (const TimedOp& op : program_.ranks[at(rank)].ops) {
+      if (skips_ || op.exchange < 0 || !program_.exchanges[at(op.exchange)].lands_early) continue;
+      for (const int sender : program_.exchanges[at(op.exchange)].senders) {
+        if (starts_after(rank, program_.exchanges[at(sender)].rank)) grant(sender);
+      }
+    }
+    start_lanes(rank);
   }
 
   int receiver_rank(int message) const {
@@ -152,6 +177,8 @@ class Simulation {
 
   void handle(const Event& event) {
     switch (event.what) {
+      case Event::What::pass_starts:
+        return start_pass(event.index);
       case Event::What::op_ends: {
         const RunningLane& lane = ranks_[at(event.index / 2)].lanes[at(event.index % 2)];
         if (event.version == lane.version) end_op(event.index / 2, event.index % 2);
@@ -166,18 +193,18 @@ class Simulation {
     }
   }
 
-  /// The latest of the ops that `op` waits for, or nothing if one has not ended; −1 for none.
+  /// The latest of what `op` waits for, kPassStart for nothing; none if one of it has not ended.
   std::optional<int> latest_before(int rank, int lane, int op) const {
     const RunningLane& running = ranks_[at(rank)].lanes[at(lane)];
-    const auto& spans = pass_.spans[at(rank)];
-    int latest = -1;
+    int latest = kPassStart;
     const auto offer = [&](int before) {
-      if (latest < 0 || spans[at(before)].end >= spans[at(latest)].end) latest = before;
+      if (latest == kPassStart ||
+          pass_.span({rank, before}).end >= pass_.span({rank, latest}).end) {
+        latest = before;
+      }
     };
-    if (running.next > 0 && running.queue[running.next - 1] != kEarly) {
-      offer(running.queue[running.next - 1]);
-    }
-    if (op == kEarly) return latest;
+    if (running.next > 0) offer(running.queue[running.next - 1]);
+    if (op == kEarlyRows) return latest;
     for (const int before : program_.ranks[at(rank)].ops[at(op)].after) {
       if (!ranks_[at(rank)].ended[at(before)]) return std::nullopt;
       offer(before);
@@ -195,7 +222,7 @@ class Simulation {
   }
 
   OpSpan& span(int rank, int op) {
-    return op == kEarly ? pass_.early[at(rank)] : pass_.spans[at(rank)][at(op)];
+    return op == kEarlyRows ? pass_.early[at(rank)] : pass_.spans[at(rank)][at(op)];
   }
 
   void start_op(int rank, int lane, int op, int cause) {
@@ -203,9 +230,9 @@ class Simulation {
     RunningLane& running = ranks_[at(rank)].lanes[at(lane)];
     running.busy = true;
     const RankWork& work = program_.ranks[at(rank)];
-    const int exchange = op == kEarly ? -1 : work.ops[at(op)].exchange;
+    const int exchange = op == kEarlyRows ? -1 : work.ops[at(op)].exchange;
     if (exchange >= 0 && !skips_) return post(exchange);
-    running.work = op == kEarly ? work.early_seconds : work.ops[at(op)].seconds;
+    running.work = op == kEarlyRows ? work.early_seconds : work.ops[at(op)].seconds;
     running.since = now_;
     running.rate = lane == 0 ? kernel_rate(rank, op) : 1;
     schedule_end(rank, lane);
@@ -221,7 +248,7 @@ class Simulation {
     RunningLane& running = ranks_[at(rank)].lanes[at(lane)];
     const int op = running.queue[running.next];
     span(rank, op).end = now_;
-    if (op != kEarly) ranks_[at(rank)].ended[at(op)] = true;
+    if (op != kEarlyRows) ranks_[at(rank)].ended[at(op)] = true;
     pass_.ends[at(rank)] = now_;
     running.busy = false;
     ++running.next;
@@ -230,7 +257,7 @@ class Simulation {
 
   /// Whether the op reads and writes memory and does little else.
   bool is_memory_pass(int rank, int op) const {
-    return op == kEarly || program_.ranks[at(rank)].ops[at(op)].cycle_seconds == 0;
+    return op == kEarlyRows || program_.ranks[at(rank)].ops[at(op)].cycle_seconds == 0;
   }
 
   /// What messages beside it leave of an op's rate.
@@ -258,7 +285,7 @@ class Simulation {
 
   bool computes_exchange(const RunningLane& lane, int rank) const {
     const int op = lane.queue[lane.next];
-    return op != kEarly && program_.ranks[at(rank)].ops[at(op)].exchange >= 0;
+    return op != kEarlyRows && program_.ranks[at(rank)].ops[at(op)].exchange >= 0;
   }
 
   /// The rank has reached the exchange: it grants its receives, and sends once it is granted all.
@@ -267,18 +294,22 @@ class Simulation {
     const LinkedExchange& linked = program_.exchanges[at(exchange)];
     running.posted = true;
     if (!linked.lands_early) {
-      for (const int sender : linked.senders) {
-        if (--exchanges_[at(sender)].grants == 0) let_go(sender);
-      }
+      for (const int sender : linked.senders) grant(sender);
     }
     if (running.grants == 0) let_go(exchange);
     finish_if_done(exchange);
   }
 
+  void grant(int sender) {
+    if (--exchanges_[at(sender)].grants == 0) let_go(sender);
+  }
+
   void let_go(int exchange) {
     const RunningExchange& running = exchanges_[at(exchange)];
     if (!running.posted || running.sends == 0) return;
-    const double begin = std::max(now_, cluster_.platform.links.seconds_to_begin);
+    const int rank = program_.exchanges[at(exchange)].rank;
+    const double begin =
+        std::max(now_, pass_.starts[at(rank)] + cluster_.platform.links.seconds_to_begin);
     const bool leaves_node = !running.queues[1].messages.empty();
     const double latency = leaves_node ? cluster_.fabric->seconds_per_exchange
                                        : cluster_.platform.links.seconds_per_exchange;
@@ -370,7 +401,7 @@ class Simulation {
 
   /// A rank whose half of the exchange has not begun, −1 if there is none.
   int awaited_rank(int rank, int op) const {
-    const int exchange = op == kEarly ? -1 : program_.ranks[at(rank)].ops[at(op)].exchange;
+    const int exchange = op == kEarlyRows ? -1 : program_.ranks[at(rank)].ops[at(op)].exchange;
     if (exchange < 0 || skips_) return -1;
     const LinkedExchange& linked = program_.exchanges[at(exchange)];
     for (const std::vector<int>* peers : {&linked.receivers, &linked.senders}) {
@@ -401,9 +432,18 @@ double SimulatedPass::end() const {
   return ends.empty() ? 0 : *std::ranges::max_element(ends);
 }
 
-SimulatedPass run(const Program& program, const Cluster& cluster, Exchanges exchanges) {
+int SimulatedPass::slowest() const {
+  return static_cast<int>(std::ranges::max_element(ends) - ends.begin());
+}
+
+const OpSpan& SimulatedPass::span(OpPlace place) const {
+  return place.op == kEarlyRows ? early[at(place.rank)] : spans[at(place.rank)][at(place.op)];
+}
+
+SimulatedPass run(const Program& program, const Cluster& cluster, Exchanges exchanges,
+                  std::span<const double> starts) {
   cluster.require_ranks(std::ssize(program.ranks));
-  return Simulation(program, cluster, exchanges).run();
+  return Simulation(program, cluster, exchanges, starts).run();
 }
 
 std::vector<OpTime> trace_times(const SimulatedPass& pass, int rank) {

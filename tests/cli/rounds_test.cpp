@@ -129,7 +129,7 @@ TEST_F(RoundsOfBench, CompareRefusesWhatItCannotRun) {
   };
   refused({"a.jsonl", "b.jsonl", "--build", "x"}, "not the files BASE and NEW");
   refused({"--build", "/no/such"}, "/no/such");
-  refused({"--build", "/bin/ls"}, "/bin/ls is no longca");
+  refused({"--build", "/bin/ls"}, "/bin/ls is no longca: --version answers 'ls");
   refused({"--build", "x", "--commits", "a", "b"}, "give one of them");
   refused({"--commits", "no-such-commit", "HEAD"}, "no commit 'no-such-commit'");
   refused({"--commits", "no-such-commit", "HEAD", "quick"}, "no commit 'no-such-commit'");

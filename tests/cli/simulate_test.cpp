@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,7 +75,7 @@ TEST(Simulate, APlanDoesNotDependOnThePlatform) {
   };
   const double expected = bytes("h200x8", "links.bytes_per_second=378e9");
   EXPECT_EQ(bytes("h100x8_ib400", "links.bytes_per_second=378e9"), expected);
-  EXPECT_EQ(bytes("h100x8_ib400", "kernel.backward.seconds_per_call=1e-3"), expected);
+  EXPECT_EQ(bytes("h100x8_ib400", "memory.bytes_per_second=1e12"), expected);
 }
 
 TEST(Simulate, ASetFigureChangesTheTimeAndTheName) {
@@ -156,6 +157,89 @@ TEST(Simulate, ComparesWithTheCellsOfAFile) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("+0.0 %"), HasSubstr("-50.0 %")));
   EXPECT_THAT(result.out, HasSubstr("25.0 %   -25.0 %    50.0 %   -50.0 %     50 %"));
   EXPECT_THAT(result.out, HasSubstr("order of schemes right in "));
+}
+
+/// Sums up what --explain says of each pass, by the number behind `word`.
+double explained_ms(const std::string& text, const std::string& word) {
+  std::istringstream lines(text.substr(text.find("kernel=slice mask=")));
+  double sum = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t found = line.find(word);
+    if (found != line.npos) sum += std::stod(line.substr(found + word.size()));
+  }
+  return sum;
+}
+
+/// A rank begins its backward pass where its own forward pass ends, so that both are explained
+/// from one to the other and are less than the sum of the slowest of either.
+TEST(Simulate, AStepIsExplainedFromItsEndToItsStart) {
+  const TempDirectory folder;
+  const std::string out = folder / "s.jsonl";
+  const auto result = simulate(
+      {"-a", "scheme=usp", "-a", "shard=best", "-a", "ranks=32", "-a", "mask=causal_document", "-a",
+       "tokens_per_rank=8K", "-a", "pass=forward,backward,step", "--explain", "--out", out},
+      "h200x8_ib400");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::map<Pass, double> time_ms;
+  for (const Record& record : read_records(out).records) {
+    time_ms[record.c.pass] = record.metrics.at("time_ms");
+  }
+  const double all = time_ms[Pass::forward] + time_ms[Pass::backward] + time_ms[Pass::step];
+  const auto lines = std::ranges::count(result.out, '\n');
+  const double rounding = 0.0005 * static_cast<double>(lines);
+  EXPECT_NEAR(explained_ms(result.out, ": forward ") + explained_ms(result.out, ": backward "), all,
+              rounding);
+  EXPECT_NEAR(explained_ms(result.out, " computes for ") + explained_ms(result.out, " waits "), all,
+              rounding);
+  EXPECT_LT(time_ms[Pass::step], 0.95 * (time_ms[Pass::forward] + time_ms[Pass::backward]));
+  EXPECT_GT(time_ms[Pass::step], time_ms[Pass::backward]);
+}
+
+/// Cells of an own page are not those of the program's platform of that name.
+TEST(Simulate, APageOfOtherFiguresThanTheProgramsHasANameOfItsOwn) {
+  const TempDirectory folder;
+  const std::string page = folder / "p.toml";
+  const auto record_of = [&](const std::string& text, std::vector<std::string> added = {}) {
+    write_file(page, text);
+    const std::string out = folder / "s.jsonl";
+    for (const char* word :
+         {"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=4", "--force", "--out"}) {
+      added.emplace_back(word);
+    }
+    added.push_back(out);
+    EXPECT_EQ(simulate(added, page).exit_code, 0);
+    return read_records(out).records.at(0);
+  };
+  cost::Platform platform = cost::load_platform("h200");
+  const Record same = record_of(cost::to_toml(platform));
+  EXPECT_EQ(same.c.platform, "h200");
+  platform.links.bytes_per_second = 1e9;
+  const Record own = record_of(cost::to_toml(platform));
+  EXPECT_THAT(*own.c.platform, ::testing::MatchesRegex("h200-own[0-9a-f]+"));
+  EXPECT_EQ(own.notes.at("page"), page);
+  platform.links.bytes_per_second = 2e9;
+  EXPECT_NE(record_of(cost::to_toml(platform)).c.key(), own.c.key());
+  const Record set = record_of(cost::to_toml(platform), {"--set", "links.bytes_per_second=1e9"});
+  EXPECT_EQ(set.c.key(), own.c.key()) << "the same figures";
+  EXPECT_FALSE(own.notes.contains("links"));
+  platform.name = "mine";
+  EXPECT_EQ(record_of(cost::to_toml(platform)).c.platform, "mine");
+  platform.links.measured = "of h200, not measured here: copies";
+  EXPECT_EQ(record_of(cost::to_toml(platform)).notes.at("links"), "of h200, not measured here");
+}
+
+TEST(Simulate, NcclIsNotedToBeTimedAsPeer) {
+  const TempDirectory folder;
+  const std::string out = folder / "s.jsonl";
+  const auto links = [&](const std::string& transport) {
+    const auto result = simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=4",
+                                  "-a", "transport=" + transport, "--force", "--out", out},
+                                 "h200x8");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_records(out).records.at(0).notes["links"];
+  };
+  EXPECT_EQ(links("peer"), "");
+  EXPECT_EQ(links("nccl"), "as of peer: NCCL's protocols are not simulated");
 }
 
 /// Cells without pauses are simulated as such, beside those with them and apart from these.
@@ -243,7 +327,9 @@ TEST(Simulate, BadInputIsOneSentence) {
   expect_bad_input(simulate({"--comparison", "c.json"}, "h100x8_ib400"),
                    "--comparison c.json: of the cells of --against FILE, which is not given");
   expect_bad_input(simulate({"--set", "fabric.nicks=2"}, "h100x8_ib400"),
-                   "unknown key 'fabric.nicks' (did you mean 'fabric.nics'?)");
+                   "unknown key 'fabric.nicks' (did you mean 'fabric.nics'?); keys of fabric are ");
+  expect_bad_input(simulate({"--set", "kernel.forward.keys_per_row=9"}, "h100x8_ib400"),
+                   "'kernel.forward.keys_per_row' changes no simulated time");
   expect_bad_input(simulate({"--set", "links.bytes_per_second=0"}, "h100x8_ib400"),
                    "'links.bytes_per_second' is 0, not a finite number above 0");
   expect_bad_input(simulate({"-a", "scheme=ulysses", "-a", "heads=8"}, "h100x8_ib400"),
@@ -289,19 +375,51 @@ TEST(Simulate, AnInterruptEndsACellThatTakesMinutes) {
 }
 
 /// Records of a kernel on one GPU, of which either pass took so long.
-void write_rates(const std::string& file, const std::string& kernel, int dim, double forward_ms) {
+void write_rates(const std::string& file, const std::string& kernel, int dim, double forward_ms,
+                 const std::string& device = "cuda", const nlohmann::json& env = nullptr) {
   std::ofstream out(file);
   Record record;
   record.c.kernel = kernel;
   record.c.head_dim = dim;
   record.c.tokens = 4096;
   record.c.mask = "causal";
-  record.c.device = "cuda";
+  record.c.device = device;
+  record.env = env;
   record.metrics = {{"time_ms", forward_ms}, {"area", 4096.0 * 4097 / 2}};
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     record.c.pass = pass;
     out << to_line(record) << '\n';
   }
+}
+
+TEST(Simulate, RatesAreOfThePlatformsDevice) {
+  const TempDirectory folder;
+  const std::string rates = folder / "rates.jsonl";
+  const auto run = [&](const std::string& platform) {
+    return simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "--force",
+                     "--out", folder / "s.jsonl", "--rates", rates},
+                    platform);
+  };
+  const auto card = [](const char* name) {
+    return nlohmann::json{{"gpus", nlohmann::json::array({{{"model", name}, {"driver", "1"}}})}};
+  };
+  write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA A100-SXM4-80GB"));
+  expect_bad_input(run("h200x8"), rates +
+                                      ": its cells are of NVIDIA A100-SXM4-80GB, and the platform "
+                                      "h200x8 is of NVIDIA H200");
+  write_rates(rates, "slice", 128, 1, "cpu");
+  expect_bad_input(run("h200x8"), rates + ": its cells are of cpu, and the platform h200x8 is of ");
+  write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA H200"));
+  EXPECT_THAT(run("h200x8").err, Not(HasSubstr("--rates")));
+  expect_bad_input(run("h100x8_ib400"), "its cells are of NVIDIA H200, and the platform");
+  write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA H800"));
+  EXPECT_EQ(run("h800x8_ib200").exit_code, 0) << "what the cluster calls it";
+  write_rates(rates, "slice", 128, 1);
+  const auto unknown = run("h200x8");
+  EXPECT_EQ(unknown.exit_code, 0);
+  EXPECT_THAT(unknown.err,
+              HasSubstr("longca: --rates: 2 cells taken for the platform h200x8: nothing says "
+                        "whether their device is its own\n"));
 }
 
 /// The page's figures of slice are of heads of 128 without a softcap.

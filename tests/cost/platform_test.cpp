@@ -167,7 +167,7 @@ TEST(PlatformTest, RefusalsNameKeyValueAndLimit) {
   EXPECT_THAT(refusal("= 378e9", "= \"fast\""),
               HasSubstr("'links.bytes_per_second' is not a number"));
   EXPECT_THAT(refusal("= 378e9", "= true"), HasSubstr("'links.bytes_per_second' is not a number"));
-  EXPECT_THAT(refusal("name = \"h200\"", "name = 200"), HasSubstr("'name' is not a text"));
+  EXPECT_THAT(refusal("name = \"h200\"", "name = 200"), HasSubstr("'name' is no text"));
 }
 
 TEST(PlatformTest, RefusesWhatItDoesNotKnowOrMisses) {

@@ -147,7 +147,7 @@ TEST_F(Cells, AreTracedInAStageOfTheirOwn) {
   EXPECT_TRUE(record.status.ok()) << record.status.reason;
   ASSERT_GE(stages_.size(), 3U);
   EXPECT_THAT(std::vector(stages_.end() - 3, stages_.end()),
-              ElementsAre("time", "trace", "clean-up"));
+              ElementsAre("timing", "trace", "clean-up"));
   EXPECT_EQ(runner_.take_trace().size(), is_root() ? 4U : 0U);
   expect_refused(small_case("ring_p2p", "causal", Pass::step), StatusCode::unsupported,
                  "one pass is traced, not a step", options);

@@ -55,7 +55,8 @@ FigureSet lines_of(int kernels, const Record& record) {
   panel.ticks = {"1K", "2K", "4K"};
   for (int i = 0; i < kernels; ++i) {
     const std::string name = "kernel_" + std::to_string(i);
-    set.series.push_back({name, "#00000" + std::to_string(i % 10)});
+    const std::string color = "#00000" + std::to_string(i % 10);
+    set.series.push_back({name, color, color});
     FigureSeries& series = panel.series_named(name);
     for (int x = 0; x < 3; ++x) series.points.push_back({static_cast<double>(x), 1.0 + i, &record});
   }

@@ -1,17 +1,28 @@
 #include "simulate/cluster.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "simulate/clocks.h"
+#include "simulate/engine.h"
+#include "simulate/lower.h"
+#include "simulate/problems.h"
 
 namespace longca::simulate {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::problem_over;
 
 const std::string kPage = R"(
 name = "two"
@@ -156,12 +167,14 @@ TEST(Cluster, APageHasRatesOfKernels) {
 }
 
 TEST(Cluster, RefusesSharesThatLeaveNothing) {
-  for (const char* key : {"node.covered_cost_within", "node.memory_slowdown_within",
-                          "fabric.kernel_slowdown", "error.p90"}) {
+  for (const char* key :
+       {"node.covered_cost_within", "node.memory_slowdown_within", "fabric.kernel_slowdown"}) {
     Cluster cluster = parse_cluster(kPage, "p.toml");
     EXPECT_EQ(sentence_of([&] { set_figure(cluster, std::string(key) + "=1"); }),
               "'" + std::string(key) + "' is 1, not a share below 1");
   }
+  EXPECT_EQ(cluster_refusal("[links]", "[error]\nmeasured = \"\"\np90 = 1\n[links]"),
+            "p.toml: 'error.p90' is 1, not a share below 1");
 }
 
 /// Records hold it.
@@ -193,6 +206,139 @@ TEST(Cluster, OneFigureCanBeSet) {
   EXPECT_THAT(set_refusal("node.gpus=0"), HasSubstr("'node.gpus' is 0"));
   Cluster node = load_cluster("h200");
   EXPECT_THAT(sentence_of([&] { set_figure(node, "fabric.nics=4"); }), HasSubstr("has no fabric"));
+}
+
+TEST(Cluster, AnUnknownKeyIsNamedBesideThoseThatThereAre) {
+  EXPECT_EQ(set_refusal("fabric.nicks=2"),
+            "unknown key 'fabric.nicks' (did you mean 'fabric.nics'?); keys of fabric are nodes, "
+            "nics, nic_bytes_per_second, seconds_per_exchange, seconds_per_message, "
+            "oversubscription, kernel_slowdown");
+  EXPECT_EQ(set_refusal("foo=1"),
+            "unknown key 'foo'; keys are gpus_per_node, nic_gbps and, as in "
+            "links.bytes_per_second, those of device, memory, links, node, kernel.backward, "
+            "slice.forward, slice.backward, call.forward, call.backward, fabric");
+}
+
+struct SmallPass {
+  const char* mask;
+  bool backward;
+  bool sustained;
+  int ranks = 4;
+  std::int64_t tokens_per_rank = 1024;
+  const char* scheme = "magi";
+  std::int64_t block = 128;
+  int heads_k = 8;
+};
+
+/// Its plans, which do not depend on the cluster.
+std::vector<RankPlan> plans_of(const SmallPass& small) {
+  ParallelProblem problem =
+      problem_over(small.ranks, small.mask, small.tokens_per_rank, small.block);
+  problem.problem.heads_k = small.heads_k;
+  const Scheme& scheme = find_scheme(small.scheme);
+  problem.shard = scheme.best_shard();
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < problem.ranks; ++rank) plans.push_back(scheme.plan(problem, rank));
+  return plans;
+}
+
+double seconds_of(const SmallPass& small, std::span<const RankPlan> plans, Cluster cluster) {
+  cluster.fabric->nodes = 64;
+  const SliceTimes slice(cluster.platform);
+  const OpTimes times{&slice, &cluster.platform, 128, DType::bfloat16, small.sustained};
+  std::vector<RankWork> works;
+  for (const RankPlan& plan : plans) works.push_back(lower(plan, small.backward, times));
+  Program program = link(std::move(works));
+  if (small.sustained) {
+    settle_clocks(program, cluster, slice,
+                  small.backward ? cost::Pass::backward : cost::Pass::forward);
+  }
+  return run(program, cluster, Exchanges::run).end();
+}
+
+/// The cluster of kPage with another value of a figure, whether it has an effect or not.
+Cluster with_figure(const std::string& key, const std::string& value) {
+  Cluster cluster = parse_cluster(kPage, "p.toml");
+  if (without_effect(key)) {
+    const auto dot = key.rfind('.');
+    return parse_cluster(kPage + "[" + key.substr(0, dot) + "]\nmeasured = \"\"\n" +
+                             key.substr(dot + 1) + " = " + value + "\n",
+                         "p.toml");
+  }
+  set_figure(cluster, key + "=" + value);
+  return cluster;
+}
+
+/// What set_figure refuses changes nothing, and what it takes changes some pass.
+TEST(Cluster, ANameIsAText) {
+  EXPECT_THAT(cluster_refusal("[links]", "card = 5\n[links]"), HasSubstr("'card' is no text"));
+}
+
+TEST(Cluster, FiguresWithoutEffectAreThoseThatChangeNoTime) {
+  const std::vector<SmallPass> passes = {
+      {"causal_document", true, false},
+      {"causal_document", false, true},
+      {"block_sparse", false, false},
+      {"block_sparse", true, false},
+      {"sliding_window", true, true},
+      {"full", false, false, 16},
+      {"causal", true, false, 3, 1000},
+      {"causal", true, false, 2, 8192},
+      {"block_sparse", true, false, 2, 1000},
+      {"block_sparse_variable", false, false, 2, 4096},
+      {"block_sparse_variable", true, false, 2, 4096},
+      {"block_sparse", false, false, 2, 4096, "ulysses", 64, 64},
+      {"causal_document", true, false, 4, 2048, "ring_p2p"},
+      {"causal_document", true, false, 16, 2048},
+      {"causal", false, true, 4, 4096, "ring_p2p"},
+      {"causal", true, false, 16, 1024, "ring_p2p"},
+      {"sliding_window", true, true, 2, 8192, "ulysses"},
+      {"causal_document", true, true, 2, 8192, "ulysses"},
+  };
+  const Cluster cluster = parse_cluster(kPage, "p.toml");
+  std::vector<double> before;
+  std::vector<std::vector<RankPlan>> plans;
+  for (const SmallPass& pass : passes) {
+    plans.push_back(plans_of(pass));
+    before.push_back(seconds_of(pass, plans.back(), cluster));
+  }
+  std::vector<cost::Figure> figures = cost::figures_of(cluster.platform);
+  for (const auto& [key, value] :
+       std::map<std::string, double>{{"fabric.nics", 4},
+                                     {"fabric.nic_bytes_per_second", 25e9},
+                                     {"fabric.seconds_per_exchange", 20e-6},
+                                     {"fabric.seconds_per_message", 5e-6},
+                                     {"fabric.oversubscription", 1},
+                                     {"fabric.kernel_slowdown", 0.05}}) {
+    figures.push_back({key, value});
+  }
+  for (const cost::Figure& figure : figures) {
+    bool changes = false;
+    for (const double factor : {0.5, 8.0}) {
+      const double value = std::min(figure.value * factor, figure.value < 1 ? 0.95 : 1e300);
+      const bool is_whole = figure.value == std::floor(figure.value) && figure.value < 1e6;
+      const Cluster changed = with_figure(
+          figure.key, fmt::format("{}", is_whole ? std::max(std::floor(value), 1.0) : value));
+      for (std::size_t i = 0; i < passes.size() && !changes; ++i) {
+        changes = seconds_of(passes[i], plans[i], changed) != before[i];
+      }
+    }
+    EXPECT_EQ(changes, !without_effect(figure.key)) << figure.key;
+  }
+}
+
+TEST(Cluster, EqualFiguresAreOneText) {
+  const Cluster cluster = parse_cluster(kPage, "p.toml");
+  std::string renamed = kPage;
+  renamed.replace(renamed.find("a datasheet"), 11, "a guess");
+  EXPECT_EQ(figures_text(parse_cluster(renamed, "q.toml")), figures_text(cluster));
+  EXPECT_EQ(figures_text(with_figure("kernel.any.flops_per_second", "1e12")),
+            figures_text(cluster));
+  EXPECT_NE(figures_text(with_figure("links.bytes_per_second", "1e9")), figures_text(cluster));
+  EXPECT_NE(figures_text(with_figure("fabric.nics", "8")), figures_text(cluster));
+  EXPECT_EQ(set_refusal("kernel.any.flops_per_second=1e12"),
+            "'kernel.any.flops_per_second' changes no simulated time: nothing that is simulated "
+            "takes it");
 }
 
 TEST(Cluster, FiguresCanBeSetByShortNames) {

@@ -14,6 +14,7 @@ namespace {
 using testing::add_exchange;
 using ::testing::AllOf;
 using testing::computing;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::ideal_cluster;
 using testing::ring;
@@ -109,6 +110,26 @@ TEST(Engine, ASenderWaitsForTheGrantOfItsReceiver) {
   EXPECT_DOUBLE_EQ(end_of(works, ideal_cluster()), 6);
   works[1].exchanges[0].lands_early = true;
   EXPECT_DOUBLE_EQ(end_of(works, ideal_cluster()), 5);
+}
+
+TEST(Engine, ARankBeginsAtItsStartAndIsWaitedFor) {
+  Cluster cluster = ideal_cluster();
+  const Program both_ways = link(ring(2, 100));
+  const std::vector<double> starts = {0, 3};
+  EXPECT_THAT(run(both_ways, cluster, Exchanges::run, starts).ends, ElementsAre(5, 5));
+  EXPECT_THAT(run(both_ways, cluster, Exchanges::skip, starts).ends, ElementsAre(2, 5));
+  cluster.platform.links.seconds_to_begin = 0.5;
+  EXPECT_THAT(run(both_ways, cluster, Exchanges::run, starts).ends, ElementsAre(5.5, 5.5));
+}
+
+TEST(Engine, ARankWhosePassHasNotBegunGrantsNothingEarly) {
+  std::vector<RankWork> works(2);
+  add_exchange(works[0], {{1, 100}}, {});
+  works[1].ops.push_back(computing(5));
+  add_exchange(works[1], {}, {{0, 100}}, {0});
+  works[1].exchanges[0].lands_early = true;
+  const std::vector<double> starts = {0, 3};
+  EXPECT_THAT(run(link(works), ideal_cluster(), Exchanges::run, starts).ends, ElementsAre(4, 8));
 }
 
 TEST(Engine, ThePassBeginsWithAMeeting) {

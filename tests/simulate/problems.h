@@ -9,9 +9,11 @@ namespace longca::simulate::testing {
 
 /// A pass over so many ranks with 64:8 heads of 128 in bfloat16, forward and backward.
 inline ParallelProblem problem_over(int ranks, const std::string& mask,
-                                    std::int64_t tokens_per_rank = 512) {
+                                    std::int64_t tokens_per_rank = 512,
+                                    std::int64_t block = MaskSpec{}.block) {
   MaskSpec spec;
   spec.name = mask;
+  spec.block = block;
   spec.tokens = tokens_per_rank * ranks;
   const GeneratedMask generated = generate_mask(spec);
   ParallelProblem problem{.problem = {}, .mask = generated.mask, .lengths = generated.lengths};

@@ -156,7 +156,7 @@ void Cell::time() {
     if (case_.pass != Pass::backward) plan_->forward(forward);
     if (case_.pass != Pass::forward) plan_->backward(gradients);
   };
-  stage_("time");
+  stage_("timing");
   RepetitionCheck repetitions(timed_pass());
   if (!keeps_to_queue(call, repetitions)) return;
   MeasureOptions options = measure_options(case_, options_.limits, warmed_s_, kernel_s_);

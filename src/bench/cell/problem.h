@@ -20,7 +20,7 @@ namespace longca {
 GeneratedMask case_mask(const Case& c);
 
 /// Called with the name of the stage that begins: "inputs", "reference", "plan",
-/// "forward", "verify", "backward", "time", "trace", "dump", "selection", "clean-up".
+/// "forward", "verify", "backward", "timing", "trace", "dump", "selection", "clean-up".
 using StageListener = std::function<void(std::string_view stage)>;
 
 /// What cells of one problem share: its mask, and on demand its inputs and reference.

@@ -44,7 +44,7 @@ void note_verdict(const Verdict& verdict, Record& record) {
 /// Whether a kernel's code runs in that stage.
 bool runs_kernels(std::string_view stage) {
   return stage == "set-up" || stage == "plan" || stage == "forward" || stage == "backward" ||
-         stage == "time" || stage == "trace" || stage == "clean-up";
+         stage == "timing" || stage == "trace" || stage == "clean-up";
 }
 
 }  // namespace

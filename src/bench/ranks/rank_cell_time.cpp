@@ -23,7 +23,7 @@ std::uint64_t seed_of_all(RankControl& control) {
 
 /// Times the case's pass on all ranks, in turns with the same without exchanges.
 void RankCell::time() {
-  stage_("time");
+  stage_("timing");
   RankClock clock(*clock_, device(), *communicator_, team_.control);
   if (time_pass(clock) && options_.trace) trace(clock);
 }
@@ -85,7 +85,7 @@ TimedPass RankCell::timed_pass(std::uint64_t seed) {
                      [this] {
                        Record repeated;  // the cell's keeps the errors of the first pass
                        verify(case_.pass, repeated);
-                       stage_("time");
+                       stage_("timing");
                        return repeated.status;
                      },
                  .any = [this](bool mine) { return slowest(mine ? 1 : 0) > 0; }};
@@ -112,7 +112,8 @@ void RankCell::note_computing(const Measurement& measured, const RankClock& cloc
   const double mean = team_.control.sum(own) / team_.control.size();
   record_.metrics["compute_ms"] = computing;
   record_.metrics["exposed_comm_ms"] = measured.median_ms - computing;
-  if (mean > 0) record_.metrics["time_imbalance"] = slowest(own) / mean;
+  // Of equal times the mean may be rounded up.
+  if (mean > 0) record_.metrics["time_imbalance"] = std::max(1.0, slowest(own) / mean);
 }
 
 /// Records when all ops ran in one more repetition, after a few that warm up.

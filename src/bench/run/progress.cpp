@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "bench/launch/rank_machine.h"
 #include "core/printable.h"
 
 namespace longca {
@@ -62,7 +63,9 @@ std::string format_duration(double seconds) {
 Progress::Style Progress::style_of_stderr() {
   const char* term = std::getenv("TERM");
   const bool draws = term != nullptr && std::string_view(term) != "dumb";
-  return draws && ::isatty(STDERR_FILENO) == 1 ? Style::bar : Style::lines;
+  // mpirun gives its processes pseudo-terminals, and what it reads there may go into a file.
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1 && !find_mpi_launch();
+  return draws && is_terminal ? Style::bar : Style::lines;
 }
 
 Progress::Progress(std::size_t cells, Style style, std::FILE* out)

@@ -9,7 +9,9 @@
 namespace longca {
 
 /// The command that measures a record's case again, all its draws, as a line for a POSIX shell. It
-/// names every axis that the case has.
+/// names every axis that the case has and, of simulated cells, the platform, figures and records of
+/// the run. Files are named as the run named them; where the record does not say how, by their name
+/// alone, so that the command says which one is missing.
 struct RepeatCommand {
   std::string row;      ///< "longca bench -a kernel=fa3 -a pass=forward -a mode=burst"
   std::string problem;  ///< " -a mask=causal -a tokens=8192 …": equal for cells of equal work

@@ -15,38 +15,38 @@ namespace {
 /// Kernels that are often compared are far apart.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 28> kFixed = {{
     {"slice", "#2f6fbb"},
-    {"fa3", "#e08a3c"},
+    {"fa3", "#d08038"},
     {"cudnn", "#3c9d6b"},
     {"flex", "#b8527f"},
     {"fa2", "#8468b8"},
     {"naive", "#7a8290"},
-    {"sdpa", "#c2a02e"},
-    {"sdpa_mask", "#e6d58c"},
-    {"fa1", "#45a3b5"},
+    {"sdpa", "#af9029"},
+    {"sdpa_mask", "#9f9361"},
+    {"fa1", "#439eb0"},
     {"flashmask", "#c4534a"},
-    {"flashmask_native", "#e39a92"},
+    {"flashmask_native", "#c1837c"},
     {"ffa", "#6f7f35"},
     {"fa4", "#96602f"},
-    {"flash", "#3f9ae0"},
-    {"block_sparse", "#d27ab0"},
+    {"flash", "#3e98de"},
+    {"block_sparse", "#cc76ab"},
     {"vsa", "#12807c"},
-    {"vsa_triton", "#6fc4b8"},
+    {"vsa_triton", "#5a9f95"},
     {"flashinfer", "#d0405f"},
     {"fa2_sparse", "#5a45a8"},
-    {"fa2_sparse_native", "#ab9be0"},
-    {"cudnn_bsa", "#8fc27e"},
+    {"fa2_sparse_native", "#988ac7"},
+    {"cudnn_bsa", "#749d66"},
     {"magiattention", "#a8741a"},
     {"ulysses", "#2e6db9"},
-    {"ring_p2p", "#df893b"},
+    {"ring_p2p", "#cf7f37"},
     {"ring_allgather", "#3b9c6a"},
     {"usp", "#8367b7"},
-    {"loongtrain", "#c19f2d"},
+    {"loongtrain", "#ae8f28"},
     {"magi", "#c1424e"},
 }};
 
-constexpr std::array<std::string_view, 12> kSpare = {"#00a0c8", "#a83279", "#5f8f2f", "#d4b106",
+constexpr std::array<std::string_view, 12> kSpare = {"#00a0c8", "#a83279", "#5f8f2f", "#ae9105",
                                                      "#4c5f9e", "#e06377", "#2e8b57", "#9a4fd0",
-                                                     "#bc8f5f", "#0f6f8f", "#b05c50", "#708a00"};
+                                                     "#b68b5c", "#0f6f8f", "#b05c50", "#708a00"};
 
 /// FNV-1a, so that the colour of a plug-in does not depend on the standard library.
 std::uint32_t hash_of(std::string_view text) {

@@ -40,9 +40,9 @@ TEST_F(StateWatchTest, LooksForBusyThreadsWhereOpenMpLetsIdleOnesSleep) {
   setenv("OMP_WAIT_POLICY", "passive", 1);
   setenv("KMP_BLOCKTIME", "0", 1);
   setenv("GOMP_SPINCOUNT", "many", 1);
-  EXPECT_EQ(watch_.check_idle("time"), "");
+  EXPECT_EQ(watch_.check_idle("timing"), "");
   EXPECT_EQ(watch_.take_finding(),
-            "time left a thread behind that goes on working while no call runs");
+            "timing left a thread behind that goes on working while no call runs");
 }
 
 TEST_F(StateWatchTest, SaysBySettingOfWhichVariableItDoesNotLook) {
@@ -53,7 +53,7 @@ TEST_F(StateWatchTest, SaysBySettingOfWhichVariableItDoesNotLook) {
   for (const auto& [name, value] : settings) {
     unset_all();
     setenv(name, value, 1);
-    EXPECT_EQ(watch_.check_idle("time"),
+    EXPECT_EQ(watch_.check_idle("timing"),
               std::string("not looked for: ") + name + "=" + value + " lets idle threads spin");
     EXPECT_EQ(watch_.take_finding(), "");
   }

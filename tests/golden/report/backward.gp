@@ -13,9 +13,9 @@ set yrange [0:188.709]
 set ytics 0,50
 set label 'Backward: speed' at screen 0.0152,0.9444 left front font ',12'
 set label 'heads 8:2' at screen 0.0152,0.8826 left front
-set object rectangle center screen 0.0197,0.8208 size screen 0.0091,0.0337 fc rgb '#3f9ae0' fs solid noborder
+set object rectangle center screen 0.0197,0.8208 size screen 0.0091,0.0337 fc rgb '#3e98de' fs solid noborder
 set label 'flash' at screen 0.0288,0.8208 left front
-set object rectangle center screen 0.0780,0.8208 size screen 0.0091,0.0337 fc rgb '#d27ab0' fs solid noborder
+set object rectangle center screen 0.0780,0.8208 size screen 0.0091,0.0337 fc rgb '#cc76ab' fs solid noborder
 set label 'block_sparse' at screen 0.0871,0.8208 left front
 set object rectangle center screen 0.1756,0.8208 size screen 0.0091,0.0337 fc rgb '#7a8290' fs solid noborder
 set label 'naive' at screen 0.1847,0.8208 left front
@@ -41,7 +41,7 @@ set title 'full' offset 0,0.65
 set ylabel 'GFLOP/s'
 set xrange [-0.6:1.6]
 set xtics ('1K' 0, '4K' 1)
-plot NaN notitle, $bars0 using 1:2:(0.3780) with boxes lc rgb '#3f9ae0' fs solid 1 notitle, $bars1 using 1:2:(0.3780) with boxes lc rgb '#7a8290' fs solid 1 notitle, $marks1 using 1:(0):2 with labels offset 0,0.5 tc rgb '#7a8290' notitle
+plot NaN notitle, $bars0 using 1:2:(0.3780) with boxes lc rgb '#3e98de' fs solid 1 notitle, $bars1 using 1:2:(0.3780) with boxes lc rgb '#7a8290' fs solid 1 notitle, $marks1 using 1:(0):2 with labels offset 0,0.5 tc rgb '#7a8290' notitle
 unset label
 unset object
 unset arrow
@@ -63,7 +63,7 @@ set title 'sliding_window_causal' offset 0,0.65
 set ylabel ''
 set xrange [-0.6:1.6]
 set xtics ('1K' 0, '4K' 1)
-plot NaN notitle, $bars0 using 1:2:(0.3780) with boxes lc rgb '#3f9ae0' fs solid 1 notitle, $bars1 using 1:2:(0.3780) with boxes lc rgb '#7a8290' fs solid 1 notitle, $marks1 using 1:(0):2 with labels offset 0,0.5 tc rgb '#7a8290' notitle
+plot NaN notitle, $bars0 using 1:2:(0.3780) with boxes lc rgb '#3e98de' fs solid 1 notitle, $bars1 using 1:2:(0.3780) with boxes lc rgb '#7a8290' fs solid 1 notitle, $marks1 using 1:(0):2 with labels offset 0,0.5 tc rgb '#7a8290' notitle
 set origin 0.5000,0.0000
 set size 0.2500,0.7584
 $bars0 << EOD
@@ -80,7 +80,7 @@ set title 'causal_document' offset 0,0.65
 set ylabel ''
 set xrange [-0.6:1.6]
 set xtics ('1K' 0, '4K' 1)
-plot NaN notitle, $bars0 using 1:2:(0.3780) with boxes lc rgb '#3f9ae0' fs solid 1 notitle, $bars1 using 1:2:(0.3780) with boxes lc rgb '#7a8290' fs solid 1 notitle
+plot NaN notitle, $bars0 using 1:2:(0.3780) with boxes lc rgb '#3e98de' fs solid 1 notitle, $bars1 using 1:2:(0.3780) with boxes lc rgb '#7a8290' fs solid 1 notitle
 set origin 0.7500,0.0000
 set size 0.2500,0.7584
 $bars0 << EOD
@@ -103,5 +103,5 @@ set title 'block_sparse' offset 0,0
 set ylabel ''
 set xrange [-0.6:1.6]
 set xtics ('1K' 0, '4K' 1)
-plot NaN notitle, $bars0 using 1:2:(0.2520) with boxes lc rgb '#3f9ae0' fs solid 1 notitle, $marks0 using 1:(0):2 with labels offset 0,0.5 tc rgb '#3f9ae0' notitle, $bars1 using 1:2:(0.2520) with boxes lc rgb '#d27ab0' fs solid 1 notitle, $bars2 using 1:2:(0.2520) with boxes lc rgb '#7a8290' fs solid 1 notitle
+plot NaN notitle, $bars0 using 1:2:(0.2520) with boxes lc rgb '#3e98de' fs solid 1 notitle, $marks0 using 1:(0):2 with labels offset 0,0.5 tc rgb '#3e98de' notitle, $bars1 using 1:2:(0.2520) with boxes lc rgb '#cc76ab' fs solid 1 notitle, $bars2 using 1:2:(0.2520) with boxes lc rgb '#7a8290' fs solid 1 notitle
 unset multiplot

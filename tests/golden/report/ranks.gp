@@ -13,9 +13,9 @@ set yrange [0:445.5]
 set ytics 0,100
 set label 'Backward: speed per rank' at screen 0.0263,0.9531 left front font ',12'
 set label 'heads 8:2' at screen 0.0263,0.9009 left front
-set object rectangle center screen 0.0342,0.8488 size screen 0.0158,0.0284 fc rgb '#df893b' fs solid noborder
+set object rectangle center screen 0.0342,0.8488 size screen 0.0158,0.0284 fc rgb '#cf7f37' fs solid noborder
 set label 'ring_p2p · zigzag' at screen 0.0500,0.8488 left front
-set object rectangle center screen 0.2621,0.8488 size screen 0.0158,0.0284 fc rgb '#7e4d21' fs solid noborder
+set object rectangle center screen 0.2621,0.8488 size screen 0.0158,0.0284 fc rgb '#75481f' fs solid noborder
 set label 'ring_p2p · balanced' at screen 0.2779,0.8488 left front
 set object rectangle center screen 0.5095,0.8488 size screen 0.0158,0.0284 fc rgb '#8367b7' fs solid noborder
 set label 'usp' at screen 0.5253,0.8488 left front
@@ -66,7 +66,7 @@ set title 'full' offset 0,0.65
 set ylabel 'TFLOP/s per rank'
 set xrange [-0.6:2.6]
 set xtics ('1' 0, '2' 1, '4' 2)
-plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#df893b' fs solid 1 notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#7e4d21' fs solid 1 notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $marks2 using 1:(0):2 with labels offset 0,0.5 tc rgb '#8367b7' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $reference0 using 1:2 with lines lc rgb '#606060' lw 1.8 dt 2 notitle
+plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#cf7f37' fs solid 1 notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#75481f' fs solid 1 notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $marks2 using 1:(0):2 with labels offset 0,0.5 tc rgb '#8367b7' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $reference0 using 1:2 with lines lc rgb '#606060' lw 1.8 dt 2 notitle
 unset label
 unset object
 unset arrow
@@ -105,7 +105,7 @@ set title 'causal_document' offset 0,0.65
 set ylabel ''
 set xrange [-0.6:2.6]
 set xtics ('1' 0, '2' 1, '4' 2)
-plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#df893b' fs solid 1 notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#7e4d21' fs solid 1 notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $reference0 using 1:2 with lines lc rgb '#606060' lw 1.8 dt 2 notitle
+plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#cf7f37' fs solid 1 notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#75481f' fs solid 1 notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $reference0 using 1:2 with lines lc rgb '#606060' lw 1.8 dt 2 notitle
 unset multiplot
 set multiplot
 set border 3 lc rgb '#808080'
@@ -121,9 +121,9 @@ set xlabel 'ranks'
 set yrange [0:*]
 set label 'Forward: exposed communication' at screen 0.0263,0.9476 left front font ',12'
 set label 'heads 8:2' at screen 0.0263,0.8894 left front
-set object rectangle center screen 0.0342,0.8312 size screen 0.0158,0.0317 fc rgb '#df893b' fs solid noborder
+set object rectangle center screen 0.0342,0.8312 size screen 0.0158,0.0317 fc rgb '#cf7f37' fs solid noborder
 set label 'ring_p2p · zigzag' at screen 0.0500,0.8312 left front
-set object rectangle center screen 0.2621,0.8312 size screen 0.0158,0.0317 fc rgb '#7e4d21' fs solid noborder
+set object rectangle center screen 0.2621,0.8312 size screen 0.0158,0.0317 fc rgb '#75481f' fs solid noborder
 set label 'ring_p2p · balanced' at screen 0.2779,0.8312 left front
 set object rectangle center screen 0.5095,0.8312 size screen 0.0158,0.0317 fc rgb '#8367b7' fs solid noborder
 set label 'usp' at screen 0.5253,0.8312 left front
@@ -161,7 +161,7 @@ set title 'full' offset 0,0.65
 set ylabel 'ms'
 set xrange [-0.6:2.6]
 set xtics ('1' 0, '2' 1, '4' 2)
-plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#df893b' fs solid 0.3 notitle, $bars0 using 1:3:(0.1890) with boxes lc rgb '#df893b' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#7e4d21' fs solid 0.3 notitle, $bars1 using 1:3:(0.1890) with boxes lc rgb '#7e4d21' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 0.3 notitle, $bars2 using 1:3:(0.1890) with boxes lc rgb '#8367b7' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 0.3 notitle, $bars3 using 1:3:(0.1890) with boxes lc rgb '#2e6db9' notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle
+plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#cf7f37' fs solid 0.3 notitle, $bars0 using 1:3:(0.1890) with boxes lc rgb '#cf7f37' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#75481f' fs solid 0.3 notitle, $bars1 using 1:3:(0.1890) with boxes lc rgb '#75481f' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 0.3 notitle, $bars2 using 1:3:(0.1890) with boxes lc rgb '#8367b7' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 0.3 notitle, $bars3 using 1:3:(0.1890) with boxes lc rgb '#2e6db9' notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle
 unset label
 unset object
 unset arrow
@@ -195,7 +195,7 @@ set title 'causal_document' offset 0,0.65
 set ylabel ''
 set xrange [-0.6:2.6]
 set xtics ('1' 0, '2' 1, '4' 2)
-plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#df893b' fs solid 0.3 notitle, $bars0 using 1:3:(0.1890) with boxes lc rgb '#df893b' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#7e4d21' fs solid 0.3 notitle, $bars1 using 1:3:(0.1890) with boxes lc rgb '#7e4d21' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 0.3 notitle, $bars2 using 1:3:(0.1890) with boxes lc rgb '#8367b7' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 0.3 notitle, $bars3 using 1:3:(0.1890) with boxes lc rgb '#2e6db9' notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle
+plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#cf7f37' fs solid 0.3 notitle, $bars0 using 1:3:(0.1890) with boxes lc rgb '#cf7f37' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#75481f' fs solid 0.3 notitle, $bars1 using 1:3:(0.1890) with boxes lc rgb '#75481f' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 0.3 notitle, $bars2 using 1:3:(0.1890) with boxes lc rgb '#8367b7' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 0.3 notitle, $bars3 using 1:3:(0.1890) with boxes lc rgb '#2e6db9' notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle
 unset multiplot
 set multiplot
 set border 3 lc rgb '#808080'
@@ -212,9 +212,9 @@ set yrange [0:1698.4]
 set ytics 0,500
 set label 'Forward: bytes sent in one pass' at screen 0.0263,0.9505 left front font ',12'
 set label 'heads 8:2' at screen 0.0263,0.8955 left front
-set object rectangle center screen 0.0342,0.8405 size screen 0.0158,0.0300 fc rgb '#df893b' fs solid noborder
+set object rectangle center screen 0.0342,0.8405 size screen 0.0158,0.0300 fc rgb '#cf7f37' fs solid noborder
 set label 'ring_p2p · zigzag' at screen 0.0500,0.8405 left front
-set object rectangle center screen 0.2621,0.8405 size screen 0.0158,0.0300 fc rgb '#7e4d21' fs solid noborder
+set object rectangle center screen 0.2621,0.8405 size screen 0.0158,0.0300 fc rgb '#75481f' fs solid noborder
 set label 'ring_p2p · balanced' at screen 0.2779,0.8405 left front
 set object rectangle center screen 0.5095,0.8405 size screen 0.0158,0.0300 fc rgb '#8367b7' fs solid noborder
 set label 'usp' at screen 0.5253,0.8405 left front
@@ -291,7 +291,7 @@ set title 'full' offset 0,0.65
 set ylabel 'KiB'
 set xrange [-0.6:2.6]
 set xtics ('1' 0, '2' 1, '4' 2)
-plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#df893b' fs solid 1 notitle, $strokes0 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds0 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds0 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#7e4d21' fs solid 1 notitle, $strokes1 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds1 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds1 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $strokes2 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds2 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds2 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $strokes3 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $diamonds3 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds3 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle
+plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#cf7f37' fs solid 1 notitle, $strokes0 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds0 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds0 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#75481f' fs solid 1 notitle, $strokes1 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds1 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds1 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $strokes2 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds2 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds2 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $strokes3 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $diamonds3 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds3 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle
 unset label
 unset object
 unset arrow
@@ -363,5 +363,5 @@ set title 'causal_document' offset 0,0.65
 set ylabel ''
 set xrange [-0.6:2.6]
 set xtics ('1' 0, '2' 1, '4' 2)
-plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#df893b' fs solid 1 notitle, $strokes0 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds0 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds0 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#7e4d21' fs solid 1 notitle, $strokes1 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds1 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds1 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $strokes2 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds2 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds2 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $strokes3 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $diamonds3 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds3 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle
+plot NaN notitle, $bars0 using 1:2:(0.1890) with boxes lc rgb '#cf7f37' fs solid 1 notitle, $strokes0 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds0 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds0 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars1 using 1:2:(0.1890) with boxes lc rgb '#75481f' fs solid 1 notitle, $strokes1 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds1 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds1 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars2 using 1:2:(0.1890) with boxes lc rgb '#8367b7' fs solid 1 notitle, $strokes2 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $diamonds2 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds2 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle, $bars3 using 1:2:(0.1890) with boxes lc rgb '#2e6db9' fs solid 1 notitle, $strokes3 using ($1-0.0945):2:(0.1890):(0) with vectors nohead lc rgb '#000000' lw 2 notitle, $marks3 using 1:(0):2 with labels offset 0,0.5 tc rgb '#2e6db9' notitle, $diamonds3 using 1:2 with points pt 13 ps 0.7 lc rgb '#ffffff' notitle, $diamonds3 using 1:2 with points pt 12 ps 0.7 lc rgb '#404040' notitle
 unset multiplot

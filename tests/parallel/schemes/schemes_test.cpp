@@ -105,6 +105,21 @@ TEST(Schemes, TheFactorIsTheNodeOrTheKvHeads) {
   EXPECT_EQ(find_scheme("ring_p2p").factor(problem), 1);
 }
 
+/// Whoever divides the heads is on one node, whatever its size.
+TEST(Schemes, TheFactorDividesTheNode) {
+  const auto factor = [](int ranks, int per_node, int heads_k = 8) {
+    auto problem = causal_problem(ranks, 48, heads_k, ShardKind::zigzag);
+    problem.ranks_per_node = per_node;
+    EXPECT_EQ(find_scheme("usp").factor(problem), find_scheme("loongtrain").factor(problem));
+    return find_scheme("usp").factor(problem);
+  };
+  EXPECT_EQ(factor(12, 6), 2) << "4 divides ranks and heads, and ranks 4 to 7 are on two nodes";
+  EXPECT_EQ(factor(12, 6, 6), 6);
+  EXPECT_EQ(factor(24, 12), 4) << "not 8";
+  EXPECT_EQ(factor(8, 12), 8) << "one node, not a full one";
+  EXPECT_EQ(factor(10, 5), 1) << "a ring, rather than heads divided across nodes";
+}
+
 TEST(Schemes, LoongTrainPlacesWhatMovesMoreInsideTheNode) {
   const Scheme& loongtrain = find_scheme("loongtrain");
   auto problem = causal_problem(8, 64, 8, ShardKind::zigzag);

@@ -76,6 +76,16 @@ const std::vector<std::string>& program_names() {
   return names;
 }
 
+/// WCAG 2 asks 3 of lines and bars.
+TEST(SeriesColors, MarksStandOutOnWhite) {
+  SeriesColors colors;
+  std::vector<std::string> names = program_names();
+  for (int i = 0; i < 12; ++i) names.push_back("plugin_" + std::to_string(i));
+  for (const std::string& name : names) {
+    EXPECT_GE(contrast(colors.color_of(name), "#ffffff"), 3) << name;
+  }
+}
+
 TEST(SeriesColors, EveryShadeIsLegibleOnDarkPages) {
   SeriesColors colors;
   std::vector<std::string> names = program_names();

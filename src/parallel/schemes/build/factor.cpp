@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "parallel/schemes/build/head_layout.h"
 
@@ -10,9 +11,9 @@ namespace longca {
 
 int head_ways(const ParallelProblem& problem) {
   if (problem.factor != 0) return problem.factor;
-  int ways = std::clamp(problem.ranks_per_node, 1, problem.ranks);
-  while (problem.ranks % ways != 0 || problem.problem.heads_k % ways != 0) --ways;
-  return ways;
+  const int ways = std::gcd(problem.ranks, problem.problem.heads_k);
+  const bool is_one_node = problem.ranks <= problem.ranks_per_node;
+  return is_one_node ? ways : std::gcd(ways, std::max(problem.ranks_per_node, 1));
 }
 
 Support check_ranks(const ParallelProblem& problem) {

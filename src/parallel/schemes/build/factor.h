@@ -6,9 +6,10 @@
 namespace longca {
 
 /// The number of ranks that divide the heads in a scheme of heads × context: the factor asked for,
-/// else the largest divisor of ranks and KV heads that fits in a node. An exchange of heads moves
-/// fewer bytes than a ring but cannot be hidden as well, so it belongs on the links inside a node;
-/// more ways than KV heads would replicate these and save a ring nothing.
+/// else the largest divisor of ranks, KV heads and, where there are several, the ranks of a node,
+/// so that none who divide the heads are on two. An exchange of heads moves fewer bytes than a ring
+/// but cannot be hidden as well, so it belongs on the links inside a node; more ways than KV heads
+/// would replicate these and save a ring nothing.
 int head_ways(const ParallelProblem& problem);
 
 /// `unsupported` for fewer than one rank, and where v's head dimension differs from that of q and

@@ -36,7 +36,8 @@ class ForwardSchedule {
                pairs_fit(shared_heads(mask, shape), tiling_.pack, shape.head_dim)),
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, tiling_, platform)),
-        takes_turns_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack)),
+        takes_turns_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack) &&
+                     key_tiles_per_query_tile(lists_).all >= rates_.min_in_turn_tiles),
         workers_(std::max(static_cast<int>(platform.device.sms) / ctas(), 1)),
         schedule_(workers_) {
     for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
@@ -109,7 +110,8 @@ class ForwardSchedule {
   bool pairs_;  ///< of head blocks or query tiles
   int heads_q_;
   TileLists lists_;
-  /// Whether the device makes the lists, in which row groups take turns; lists_ are the host's.
+  /// Whether the device makes the lists, in which row groups take turns, and the kernel has them
+  /// do so; lists_ are the host's.
   bool takes_turns_;
   int workers_;  ///< CTAs, or pairs of them, that run at a time
   cost::ListSchedule<double> schedule_;
