@@ -66,6 +66,12 @@ T& required(T* pointer, const char* name) {
   return *pointer;
 }
 
+/// Throws InputError that names the function which a caller's transport lacks.
+inline void check_transport(const longca_transport& transport) {
+  if (transport.start == nullptr) throw_input_error("transport.start is NULL");
+  if (transport.finish == nullptr) throw_input_error("transport.finish is NULL");
+}
+
 /// Gives the caller what `make()` returns, a unique_ptr; makes nothing where there is no place for
 /// it.
 template <typename T, typename Make>

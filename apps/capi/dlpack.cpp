@@ -27,12 +27,16 @@ std::string describe(std::uint8_t code, int bits) {
 void check_device(const DlpackTensor& t, std::int32_t device) {
   if (device == LONGCA_CPU) {
     if (t.device_type == kDlCpu || t.device_type == kDlCudaHost) return;
-    throw_input_error("the DLPack tensor is on device type {}, the problem on LONGCA_CPU ({})",
-                      t.device_type, static_cast<int>(kDlCpu));
+    throw_input_error(
+        "the DLPack tensor is on DLPack's device type {}, the problem on LONGCA_CPU, which is {} "
+        "there",
+        t.device_type, static_cast<int>(kDlCpu));
   }
   if (t.device_type != kDlCuda && t.device_type != kDlCudaManaged) {
-    throw_input_error("the DLPack tensor is on device type {}, the problem on LONGCA_CUDA ({})",
-                      t.device_type, static_cast<int>(kDlCuda));
+    throw_input_error(
+        "the DLPack tensor is on DLPack's device type {}, the problem on LONGCA_CUDA, which is {} "
+        "there",
+        t.device_type, static_cast<int>(kDlCuda));
   }
   const std::int64_t index = wanted_cuda_index();
   if (t.device_type == kDlCuda && t.device_id != index) {

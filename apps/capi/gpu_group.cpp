@@ -2,10 +2,14 @@
 
 #include "gpu_group.h"
 
+#include <fmt/format.h>
+
+#include <new>
 #include <stdexcept>
 #include <utility>
 
 #include "answer.h"
+#include "core/counted.h"
 #include "core/device.h"
 #include "parallel/transport/rank_exchange.h"
 #include "rank_plan.h"
@@ -16,7 +20,11 @@ void CallersMessages::move(const longca_message* receive, const longca_message* 
   const int failed = transport_.start(transport_.context, 0, receive, receive != nullptr ? 1 : 0,
                                       send, send != nullptr ? 1 : 0);
   if (failed != 0 || transport_.finish(transport_.context, 0) != 0) {
-    throw std::runtime_error("the caller's transport could not move a message between hosts");
+    throw std::runtime_error(
+        send != nullptr ? fmt::format("the caller's transport could not send {} to rank {}",
+                                      counted(send->bytes, "byte"), send->peer)
+                        : fmt::format("the caller's transport could not receive {} from rank {}",
+                                      counted(receive->bytes, "byte"), receive->peer));
   }
 }
 
@@ -58,9 +66,14 @@ GpuGroup::GpuGroup(const longca_transport& transport_of_hosts, int rank, int ran
 
 GpuGroup::~GpuGroup() = default;
 
-void GpuGroup::release(std::unique_ptr<longca_rank_plan> plan) {
+void GpuGroup::release(std::unique_ptr<longca_rank_plan> plan) noexcept {
   const std::scoped_lock lock(mutex_);
-  released_.push_back(std::move(plan));
+  try {
+    released_.emplace_back(nullptr);
+    released_.back() = std::move(plan);
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(plan.release());  // calls of it may still run: its memory is lost
+  }
 }
 
 void GpuGroup::end_idle_plans() {
@@ -86,9 +99,7 @@ longca_status longca_gpu_group_create(int32_t rank, int32_t ranks,
                                       longca_gpu_group** group) {
   return answer([&] {
     const longca_transport& t = required(transport, "transport");
-    if (t.start == nullptr || t.finish == nullptr) {
-      throw_input_error("the transport lacks start or finish");
-    }
+    check_transport(t);
     if (ranks < 1 || rank < 0 || rank >= ranks) {
       throw_input_error("rank = {} of {} ranks: 0 to ranks − 1", rank, ranks);
     }

@@ -48,7 +48,7 @@ class GpuGroup {
   std::unique_ptr<Communicator> make_communicator() { return connections_->make_communicator(); }
 
   /// Any thread, also while another one makes a plan.
-  void release(std::unique_ptr<longca_rank_plan> plan);
+  void release(std::unique_ptr<longca_rank_plan> plan) noexcept;
   /// Ends released plans that their GPU is done with. One thread at a time, as plans are made.
   void end_idle_plans();
   /// Waits for all of them and ends them.

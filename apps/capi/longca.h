@@ -35,7 +35,8 @@
 #define LONGCA_VERSION_PATCH 0
 /// Counts incompatible changes of this header. That a structure with a struct_size grows at its end
 /// is none: struct_size says how much of it the caller knows, the rest gets its default. Nor is it
-/// that a reserved member gets a name: it was to be 0, and 0 means what was before.
+/// that a reserved member gets a name: it was to be 0, and 0 means what was before. The structures
+/// of calls have no struct_size: a new member of theirs is an incompatible change.
 #define LONGCA_ABI_VERSION 1
 
 #if defined(__GNUC__)
@@ -95,8 +96,8 @@ typedef struct longca_mask_options {
   const int64_t* document_lengths;  ///< the documents themselves, of `tokens` together; or NULL
   size_t document_count;
   uint64_t seed;
-  int64_t window;          ///< −1: the default
-  int64_t block_tokens;    ///< block_causal_document; 0: the default
+  int64_t window;          ///< tokens; −1: 1024, or as many as global tokens if these are more
+  int64_t block_tokens;    ///< block_causal_document; 0: 1024
   int64_t block;           ///< block-sparse masks: tokens of a block; 0: 128
   double density;          ///< block-sparse masks: share of the blocks kept; 0: 0.5
   int32_t heads_q;         ///< block-sparse masks: heads of the attention, at most 2^20
@@ -153,13 +154,15 @@ LONGCA_API int64_t longca_mask_tokens_k(const longca_mask* mask);
 LONGCA_API int32_t longca_mask_heads(const longca_mask* mask);
 /// Allowed cells of a head, the mean over heads.
 LONGCA_API double longca_mask_area(const longca_mask* mask);
-/// Returns the number of slices and fills the first `capacity` of them.
+/// Returns the number of slices and fills the first `capacity` of them. Of a mask with block lists
+/// they are what its blocks lie in.
 LONGCA_API size_t longca_mask_slices(const longca_mask* mask, longca_slice* slices,
                                      size_t capacity);
 /// Returns the number of documents that the mask was drawn with, 0 if it has none, and fills the
 /// first `capacity` of their lengths.
 LONGCA_API size_t longca_mask_documents(const longca_mask* mask, int64_t* lengths, size_t capacity);
-/// Fills `cells` [tokens_q, tokens_k] with 0 and 1; at most 2^28 cells.
+/// Fills `cells` [tokens_q, tokens_k], rows of bytes, with 0 and 1; `head` is below
+/// longca_mask_heads. LONGCA_INVALID_ARGUMENT for another head, or more than 2^28 cells.
 LONGCA_API longca_status longca_mask_dense(const longca_mask* mask, int32_t head, uint8_t* cells);
 LONGCA_API void longca_mask_release(longca_mask* mask);
 
@@ -223,7 +226,7 @@ typedef struct longca_tensor {
   int64_t token_stride, head_stride;
 } longca_tensor;
 
-/// [heads, tokens] float32. Of one head, head_stride means nothing.
+/// [heads, tokens] float32. head_stride, in elements, is not read of one head.
 typedef struct longca_lse {
   float* data;
   int64_t heads, tokens;
@@ -289,8 +292,8 @@ typedef struct longca_partition_options {
   const char* scheme;  ///< ulysses, ring_p2p, ring_allgather, usp, loongtrain, magi; NULL: magi
   const char* shard;  ///< contiguous, zigzag, document_zigzag, …; NULL: what suits the scheme best
   int32_t factor;     ///< ranks that share heads in usp and loongtrain; 0: the scheme's choice
-  int32_t ranks_per_node;
-  int32_t heads_q;  ///< the attention's shape, by which work is weighed
+  int32_t ranks_per_node;  ///< consecutive ranks on one host, at least 1
+  int32_t heads_q;         ///< the attention's shape, by which work is weighed
   int32_t heads_k;
   int32_t head_dim;
   int32_t device;    ///< what ranks compute on, by which it is weighed too
@@ -367,8 +370,9 @@ LONGCA_API int64_t longca_rank_plan_state_bytes(const longca_rank_plan* plan);
 LONGCA_API void longca_rank_plan_release(longca_rank_plan* plan);
 
 /// Tensors hold the rank's own tokens, all heads; lse is not used. Sinks are the same on all ranks,
-/// and dsink gets the rank's part of a sum over ranks. `state` gets what the backward call needs;
-/// NULL if there will be none.
+/// and dsink gets the rank's part of a sum over ranks. `state`, longca_rank_plan_state_bytes of
+/// them at a multiple of 4, in the host's or the rank's GPU's memory, gets what the backward call
+/// needs; NULL if there will be none.
 LONGCA_API longca_status longca_rank_forward(longca_rank_plan* plan,
                                              const longca_forward_arguments* arguments,
                                              void* state);

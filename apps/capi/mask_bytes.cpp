@@ -64,7 +64,8 @@ class Reader {
   std::int64_t count(std::size_t words_each) {
     const std::int64_t n = word();
     if (n < 0 || static_cast<std::size_t>(n) > (words_.size() - at_) / words_each) {
-      throw_input_error("a list of a mask's bytes has {} entries", n);
+      throw_input_error("a list of a mask's bytes has {} entries, and the rest holds {}", n,
+                        (words_.size() - at_) / words_each);
     }
     return n;
   }
@@ -87,7 +88,10 @@ class Reader {
     for (std::int64_t n = count(5); n > 0; --n) {
       MaskSlice s{word(), word(), word(), word()};
       const std::int64_t type = word();
-      if (type < 0 || type > LONGCA_SLICE_BI_CAUSAL) throw_input_error("a slice has type {}", type);
+      if (type < 0 || type > LONGCA_SLICE_BI_CAUSAL) {
+        throw_input_error("a slice has type {}: at least 0, at most {}", type,
+                          static_cast<int>(LONGCA_SLICE_BI_CAUSAL));
+      }
       s.type = static_cast<MaskSliceType>(type);
       slices.push_back(s);
     }

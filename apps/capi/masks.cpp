@@ -264,7 +264,7 @@ longca_status longca_mask_dense(const longca_mask* mask, int32_t head, uint8_t* 
   return answer([&] {
     const Mask& m = required(mask, "mask").mask;
     if (head < 0 || head >= m.heads()) {
-      throw_input_error("head = {}: the mask has {}", head, m.heads());
+      throw_input_error("head = {}: at least 0, at most {}", head, m.heads() - 1);
     }
     std::ranges::copy(m.dense(head), &required(cells, "cells"));
   });

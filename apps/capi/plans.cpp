@@ -107,9 +107,8 @@ std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask
     made->mark = make_stream_mark(problem.device);
   }
   if (p.allocator != nullptr) {
-    if (p.allocator->allocate == nullptr || p.allocator->release == nullptr) {
-      throw_input_error("the allocator lacks allocate or release");
-    }
+    if (p.allocator->allocate == nullptr) throw_input_error("allocator.allocate is NULL");
+    if (p.allocator->release == nullptr) throw_input_error("allocator.release is NULL");
     const LentMemory lent(problem.device, CallersMemory::of(*p.allocator));
     made->plan = kernel.plan(problem, mask);
   } else {
@@ -177,7 +176,8 @@ const char* longca_plan_kernel(const longca_plan* plan) {
   return plan == nullptr ? nullptr : plan->kernel->capabilities().name.c_str();
 }
 int64_t longca_plan_workspace_bytes(const longca_plan* plan) {
-  return plan == nullptr ? 0 : plan->plan->workspace_bytes();
+  if (plan == nullptr) return 0;
+  return guarded(int64_t{0}, [&] { return plan->plan->workspace_bytes(); });
 }
 void longca_plan_release(longca_plan* plan) {
   if (plan == nullptr) return;

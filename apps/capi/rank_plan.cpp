@@ -20,6 +20,9 @@ using namespace longca::capi;
 namespace longca::capi {
 namespace {
 
+/// Of `state`, in bytes, as longca.h says.
+constexpr std::size_t kStateAlignment = 4;
+
 /// The partition's problem with the shape of an attention. Its device stays: the partition goes by
 /// it.
 ParallelProblem parallel_problem(const longca_partition& p, const longca_problem& given) {
@@ -138,9 +141,7 @@ longca_status longca_rank_plan_create(const longca_partition* partition,
   return answer([&] {
     const longca_problem given = known_problem(problem);
     const longca_transport& t = required(transport, "transport");
-    if (t.start == nullptr || t.finish == nullptr) {
-      throw_input_error("the transport lacks start or finish");
-    }
+    check_transport(t);
     const longca_partition& p = required(partition, "partition");
     if (given.device != LONGCA_CPU) {
       throw_input_error(
@@ -190,9 +191,11 @@ longca_status longca_rank_plan_create_on_gpus(const longca_partition* partition,
 
 int64_t longca_rank_plan_state_bytes(const longca_rank_plan* plan) {
   if (plan == nullptr) return 0;
-  int64_t sum = 0;
-  plan->for_all_kept([&](const void*, std::int64_t bytes) { sum += bytes; });
-  return sum;
+  return guarded(int64_t{0}, [&] {
+    int64_t sum = 0;
+    plan->for_all_kept([&](const void*, std::int64_t bytes) { sum += bytes; });
+    return sum;
+  });
 }
 
 void longca_rank_plan_release(longca_rank_plan* plan) {
@@ -211,6 +214,7 @@ longca_status longca_rank_forward(longca_rank_plan* plan, const longca_forward_a
     longca_rank_plan& p = required(plan, "plan");
     const std::scoped_lock lock(p.calls);
     const DeviceScope scope(p.problem.device);
+    require_aligned(state, kStateAlignment, "state");
     run_forward(p, required(arguments, "arguments"), state);
   });
 }
@@ -220,6 +224,7 @@ longca_status longca_rank_backward(longca_rank_plan* plan,
   return answer([&] {
     longca_rank_plan& p = required(plan, "plan");
     if (state == nullptr) throw_input_error("state is NULL");
+    require_aligned(state, kStateAlignment, "state");
     const std::scoped_lock lock(p.calls);
     const DeviceScope scope(p.problem.device);
     run_backward(p, required(arguments, "arguments"), const_cast<void*>(state));

@@ -1,5 +1,7 @@
 #include "transport.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <stdexcept>
 
@@ -53,12 +55,18 @@ void CallersCommunicator::start(int number, Stream /*stream*/) {
   const std::int32_t failed =
       transport_.start(transport_.context, number, g.receive_messages.data(),
                        g.receive_messages.size(), g.send_messages.data(), g.send_messages.size());
-  if (failed != 0) throw std::runtime_error("the caller's transport could not start messages");
+  if (failed != 0) {
+    throw std::runtime_error(
+        fmt::format("rank {}: the caller's transport answers {} to start of group {}, {} receives "
+                    "and {} sends",
+                    rank_, failed, number, g.receive_messages.size(), g.send_messages.size()));
+  }
 }
 
 void CallersCommunicator::finish(int number) {
-  if (transport_.finish(transport_.context, number) != 0) {
-    throw std::runtime_error("the caller's transport could not finish messages");
+  if (const int failed = transport_.finish(transport_.context, number); failed != 0) {
+    throw std::runtime_error(fmt::format(
+        "rank {}: the caller's transport answers {} to finish of group {}", rank_, failed, number));
   }
   for (const Packed& receive : group(number).receives) receive.copy(false);
 }

@@ -33,10 +33,12 @@ class WeighingLine {
   bool is_shown_ = Progress::style_of_stderr() == Progress::Style::bar;
 };
 
-/// The axes of one degree: those of schemes mean nothing on one GPU.
+/// The axes of one degree: those of schemes mean nothing on one GPU. Schemes run as they are best
+/// unless the axes say how.
 AxisValues axes_of_degree(AxisValues axes, std::int64_t degree) {
   if (degree > 1) {
     axes["ranks"] = {std::to_string(degree)};
+    axes.try_emplace("shard", std::vector<std::string>{std::string(kBestShard)});
     return axes;
   }
   for (const char* axis : {"scheme", "shard", "factor", "transport"}) axes.erase(axis);

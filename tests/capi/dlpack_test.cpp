@@ -203,7 +203,8 @@ TEST(CapiDlpack, WhatDoesNotFitIsNamed) {
   };
   EXPECT_EQ(refused([](Plain& p) { p.ndim = 2; }),
             "the DLPack tensor has 2 dimensions: [tokens, heads, dim] is meant");
-  EXPECT_THAT(refused([](Plain& p) { p.device.type = 2; }), HasSubstr("is on device type 2"));
+  EXPECT_THAT(refused([](Plain& p) { p.device.type = 2; }),
+              HasSubstr("is on DLPack's device type 2"));
   EXPECT_EQ(refused([](Plain& p) {
               p.dtype = {4, 16, 1};
             }),
@@ -235,7 +236,8 @@ TEST(CapiDlpack, ThePlaceOnAGpuIsThatOfTheProcess) {
   tensor.old.dl_tensor.dtype = {4, 16, 1};
   longca_tensor t{};
   EXPECT_EQ(longca_tensor_from_dlpack(&tensor.old, &problem, &t), LONGCA_INVALID_ARGUMENT);
-  EXPECT_THAT(longca_last_error(), HasSubstr("device type 1, the problem on LONGCA_CUDA (2)"));
+  EXPECT_THAT(longca_last_error(),
+              HasSubstr("device type 1, the problem on LONGCA_CUDA, which is 2 there"));
   tensor.old.dl_tensor.device = {2, 0};
   EXPECT_EQ(longca_tensor_from_dlpack(&tensor.old, &problem, &t), LONGCA_OK);
   tensor.old.dl_tensor.device = {2, 7};

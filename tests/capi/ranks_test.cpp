@@ -250,7 +250,7 @@ TEST(RankPlans, RefuseAVOfAnotherDimension) {
   longca_partition_release(partition);
 }
 
-TEST(RankPlans, RefuseWrittenRowsThatOverlap) {
+TEST(RankPlans, RefuseWrittenRowsThatOverlapAndAStateBetweenWords) {
   const MaskHandle mask = packed_documents({0, kTokens});
   Mail mail;
   Rank rank{mail, 0};
@@ -271,6 +271,10 @@ TEST(RankPlans, RefuseWrittenRowsThatOverlap) {
   EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_INVALID_ARGUMENT);
   EXPECT_STREQ(longca_last_error(),
                "o is written, and with strides (16, 16) its rows of 16 elements overlap");
+  std::vector<float> words(4);
+  EXPECT_EQ(longca_rank_forward(plan, &arguments, reinterpret_cast<char*>(words.data()) + 2),
+            LONGCA_INVALID_ARGUMENT);
+  EXPECT_THAT(longca_last_error(), HasSubstr("state lies at"));
   longca_rank_plan_release(plan);
   longca_partition_release(partition);
 }
@@ -309,7 +313,7 @@ TEST(GpuGroups, NameABadTransportAndBadRanks) {
   EXPECT_THAT(longca_last_error(), HasSubstr("rank = 2 of 2"));
   const longca_transport empty{};
   EXPECT_EQ(longca_gpu_group_create(0, 1, &empty, nullptr, &group), LONGCA_INVALID_ARGUMENT);
-  EXPECT_THAT(longca_last_error(), HasSubstr("start or finish"));
+  EXPECT_THAT(longca_last_error(), HasSubstr("transport.start is NULL"));
   EXPECT_EQ(group, nullptr);
 }
 

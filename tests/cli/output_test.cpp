@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,14 +45,16 @@ TEST(Output, AFullDiskIsOne) {
 
 TEST(Output, RecordsHaveAFileOfTheirOwn) {
   const TempDirectory folder;
-  const std::string run =
-      "\"$LONGCA\" bench -a kernel=naive -a mask=causal -a tokens=64 -a pass=forward --out ";
+  const std::string run = fmt::format(
+      "cd '{}'; \"$LONGCA\" bench -a kernel=naive -a mask=causal -a tokens=64 -a pass=forward "
+      "--out ",
+      folder.path().string());
   const std::vector<std::pair<std::string, std::string>> redirected{
       {"/dev/stdout > f", "is where standard output goes"},
       {"f.jsonl >> f.jsonl", "is where standard output goes"},
       {"/dev/stderr 2> f; code=$?; cat f >&2; exit $code", "is where standard error goes"}};
   for (const auto& [where, part] : redirected) {
-    const auto result = shell("cd '" + folder.path().string() + "'; " + run + where, program());
+    const auto result = shell(run + where, program());
     EXPECT_EQ(result.exit_code, 2) << where;
     EXPECT_THAT(result.err, ::testing::HasSubstr(part)) << where;
     EXPECT_EQ(result.out, "");

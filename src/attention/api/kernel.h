@@ -163,8 +163,8 @@ struct TileShape {
   int packed_heads = 1;  ///< query heads of a KV head that share the rows, at most: a power of two
 };
 
-/// Of which masks CTAs of the forward pass take the longest tile rows of all heads first, and not
-/// head by head.
+/// For which masks the forward pass takes the longest tile rows of all heads first, instead of
+/// going head by head.
 enum class LongestFirst : std::uint8_t { never, of_windows /**< causal too */, always };
 
 /// Who computes dK and dV of a KV head that query heads share.
@@ -207,15 +207,16 @@ struct Capabilities {
   /// too: what its time is estimated by.
   bool computes_all_of_windows_backward = false;
   LongestFirst longest_first = LongestFirst::never;
-  /// Of packed documents launches CTAs for each as for the longest; many have nothing to do.
+  /// For packed documents the grid is the documents × the longest one's tiles: many CTAs exit at
+  /// once.
   bool launches_longest_document = false;
-  /// Windows other than full and causal are masks that an argument of its own says.
+  /// Sliding windows are an argument of the kernel, not a mask that it tests cell by cell.
   bool says_windows = true;
-  /// Where no argument of its own says a mask, the cells of a partial tile are tested against each
-  /// interval of keys that a query may have, not against as many as any mask needs.
+  /// Where a mask is no argument, each cell of a partial tile is tested against every key interval
+  /// of its row, not against as many as the mask with most of them needs.
   bool tests_each_interval = false;
-  /// Takes a path of its own for block lists whose blocks differ in size: what is known of other
-  /// masks says nothing of its time.
+  /// Block lists with blocks of different sizes take another code path: times of other masks say
+  /// nothing of its own.
   bool looks_up_uneven_blocks = false;
   BackwardBytes backward_bytes{};
   GroupGradients group_gradients = GroupGradients::not_said;

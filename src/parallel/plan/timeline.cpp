@@ -6,12 +6,11 @@
 #include <optional>
 
 #include "core/error.h"
+#include "cost/kernel_cost.h"
 #include "parallel/plan/explain.h"
 
 namespace longca {
 namespace {
-
-constexpr double kBackwardCost = 2.5;  // FLOPs of a cell, relative to the forward pass
 
 struct Place {
   int rank = 0;
@@ -64,6 +63,13 @@ class Clock {
   }
 
  private:
+  /// FLOPs of a cell over those of one in a forward pass.
+  double pass_cost() const {
+    const auto flops = [&](cost::Pass pass) {
+      return cost::flops_per_cell(head_dim_, head_dim_, pass);
+    };
+    return backward_ ? flops(cost::Pass::backward) / flops(cost::Pass::forward) : 1;
+  }
   const std::vector<Op>& ops(int rank) const {
     const RankPlan& plan = plans_[static_cast<std::size_t>(rank)];
     return backward_ ? plan.backward : plan.forward;
@@ -119,7 +125,7 @@ class Clock {
 
   double duration(int rank, const Op& op) const {
     const TimelineBar bar = bar_of(plans_[static_cast<std::size_t>(rank)], op);
-    return bar.area * head_dim_ * (backward_ ? kBackwardCost : 1.0) / rates_.cells_per_ms +
+    return bar.area * head_dim_ * pass_cost() / rates_.cells_per_ms +
            static_cast<double>(bar.bytes) / rates_.bytes_per_ms;
   }
 

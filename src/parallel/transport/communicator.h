@@ -35,12 +35,12 @@ struct TransferGroup {
   bool lands_early = false;
 };
 
-/// Moves messages between the ranks of one case: MPI for the CPU, NCCL or copies to a peer's memory
-/// for GPUs. Every rank makes the matching calls in the same order.
+/// Moves messages between the ranks of one case: MPI or a C caller's functions for the CPU, NCCL or
+/// copies to a peer's memory for GPUs. Every rank makes the matching calls in the same order.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual std::string name() const = 0;  ///< "mpi", "nccl", "peer"
+  virtual std::string name() const = 0;  ///< "mpi", "nccl", "peer", "caller"
   virtual int rank() const = 0;
   virtual int size() const = 0;
   /// The version of the library, for the record.

@@ -83,7 +83,7 @@ class SlicePlan final : public Plan {
     const ForwardParams params = params_of(args);
     LONGCA_CHECK(
         params.earlier.o.data == nullptr || (path_ == SlicePath::sm90 && !params.accumulate),
-        "slice merges no earlier result here");
+        "slice: an earlier result is merged on compute capability 9.0 without accumulate alone");
     if (path_ == SlicePath::sm80) {
       return launch_sm80_forward(params, problem_.dtype, problem_.head_dim, stream);
     }
@@ -91,11 +91,12 @@ class SlicePlan final : public Plan {
   }
 
   void backward(const BackwardArgs& args) override {
-    LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
+    LONGCA_CHECK(backward_.has_value(), "slice: the plan was made for the forward pass only");
     LONGCA_CHECK(args.key_gradients == KeyGradients::as_dq || path_ == SlicePath::sm90,
                  "slice's sm80 backward pass sums no key gradients");
     LONGCA_CHECK(args.held.empty() || (path_ == SlicePath::sm90 && !args.accumulate),
-                 "slice adds to no dq of 16 bits here");
+                 "slice: a dq of 16 bits is added to on compute capability 9.0 without accumulate "
+                 "alone");
     backward_->run(args);
   }
 
@@ -104,7 +105,7 @@ class SlicePlan final : public Plan {
   }
 
   void prepare_rows(const BackwardArgs& args) override {
-    LONGCA_CHECK(backward_.has_value(), "the plan was made for the forward pass only");
+    LONGCA_CHECK(backward_.has_value(), "slice: the plan was made for the forward pass only");
     backward_->prepare_rows(args);
   }
 
@@ -165,6 +166,11 @@ class SliceKernel final : public Kernel {
   Support supports(const Problem& problem, const Mask& mask) const override {
     if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
+    }
+    if (std::int64_t{problem.heads_q} * mask.heads() > INT32_MAX) {  // kernels multiply these
+      return Support::unsupported(
+          fmt::format("slice takes {} query heads with block lists of {} at most, not of {}",
+                      problem.heads_q, INT32_MAX / problem.heads_q, mask.heads()));
     }
     if (path() == SlicePath::sm90) return check_wide(problem);
     if (is_padded(problem.head_dim) || is_wide(dims_of(problem))) {

@@ -126,17 +126,24 @@ class NcclCommunicator : public Communicator {
       copy_rows(from, packed(message), stream);
     }
     check(nccl_.group_start(), "ncclGroupStart");
+    // A group that was started is ended, also where a call in it fails: what follows, abort too,
+    // would be queued in it.
+    nccl::Result sent = nccl::kSuccess;
+    nccl::Result received = nccl::kSuccess;
     for (const NcclMessage& message : prepared.sends) {
-      check(nccl_.send(here(packed(message).data), bytes(message), nccl::kInt8,
-                       message.transfer.peer, comm_, stream),
-            "ncclSend");
+      if (sent != nccl::kSuccess) break;
+      sent = nccl_.send(here(packed(message).data), bytes(message), nccl::kInt8,
+                        message.transfer.peer, comm_, stream);
     }
     for (const NcclMessage& message : prepared.receives) {
-      check(nccl_.receive(packed(message).data, bytes(message), nccl::kInt8, message.transfer.peer,
-                          comm_, stream),
-            "ncclRecv");
+      if (sent != nccl::kSuccess || received != nccl::kSuccess) break;
+      received = nccl_.receive(packed(message).data, bytes(message), nccl::kInt8,
+                               message.transfer.peer, comm_, stream);
     }
-    check(nccl_.group_end(), "ncclGroupEnd");
+    const nccl::Result ended = nccl_.group_end();
+    check(sent, "ncclSend");
+    check(received, "ncclRecv");
+    check(ended, "ncclGroupEnd");
     for (const NcclMessage& message : prepared.receives) {
       if (message.staged >= 0) copy_rows(packed(message), byte_rows(message.transfer), stream);
     }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kMinBytes = std::int64_t{2} << 20;
 
 /// A free block serves a request that needs at least this share of it.
-constexpr double kLeastUse = 0.75;
+constexpr double kMinUse = 0.75;
 
 }  // namespace
 
@@ -32,7 +32,11 @@ PeerMemory::~PeerMemory() {
   cudaDeviceSynchronize();
   for (const auto& [place, data] : mapped_) cudaIpcCloseMemHandle(data);
   cudaGetLastError();
-  if (std::uncaught_exceptions() == 0) control_.barrier();
+  if (std::uncaught_exceptions() > 0) return;
+  try {
+    control_.barrier();
+  } catch (const std::exception&) {  // a rank that is gone has nothing mapped
+  }
 }
 
 /// The smallest free block that is not much too large, or a new one.
@@ -41,8 +45,8 @@ PeerMemory::Block& PeerMemory::find_block(std::int64_t bytes) {
   Block* best = nullptr;
   for (Block& block : own_) {
     const std::int64_t has = block.memory.bytes();
-    const auto least = static_cast<std::int64_t>(kLeastUse * static_cast<double>(has));
-    if (block.used || has < size || size < least) continue;
+    const auto min_bytes = static_cast<std::int64_t>(kMinUse * static_cast<double>(has));
+    if (block.used || has < size || size < min_bytes) continue;
     if (best == nullptr || has < best->memory.bytes()) best = &block;
   }
   if (best != nullptr) return *best;

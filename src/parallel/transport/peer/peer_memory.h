@@ -18,7 +18,7 @@ class PeerMemory {
  public:
   explicit PeerMemory(RankMessages& control);
   /// Unmaps the other ranks' memory and frees this rank's once all have unmapped it. Collective,
-  /// unless an exception is in flight.
+  /// unless an exception is in flight; does not wait for ranks that cannot be reached.
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;

@@ -32,12 +32,12 @@ class ForwardSchedule {
       : rates_(platform.slice.forward),
         call_(platform.call.forward),
         tiling_(choose_tiling(mask, shared_heads(mask, shape), shape.head_dim, true, platform)),
-        pairs_(tiling_.row_pairs ||
-               pairs_fit(shared_heads(mask, shape), tiling_.pack, shape.head_dim)),
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, tiling_, platform)),
         takes_turns_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack) &&
                      key_tiles_per_query_tile(lists_).all >= rates_.min_in_turn_tiles),
+        pairs_(!takes_turns_ && (tiling_.row_pairs || pairs_fit(shared_heads(mask, shape),
+                                                                tiling_.pack, shape.head_dim))),
         workers_(std::max(static_cast<int>(platform.device.sms) / ctas(), 1)),
         schedule_(workers_) {
     for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
@@ -107,12 +107,12 @@ class ForwardSchedule {
   const cost::SliceForwardCycles& rates_;
   const cost::ForwardCall& call_;
   Tiling tiling_;
-  bool pairs_;  ///< of head blocks or query tiles
   int heads_q_;
   TileLists lists_;
   /// Whether the device makes the lists, in which row groups take turns, and the kernel has them
   /// do so; lists_ are the host's.
   bool takes_turns_;
+  bool pairs_;   ///< of head blocks or query tiles, which no kernel has where row groups take turns
   int workers_;  ///< CTAs, or pairs of them, that run at a time
   cost::ListSchedule<double> schedule_;
   std::vector<double> tile_cycles_;  ///< of lists_.tiles

@@ -368,7 +368,7 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
 void append(TileLists& lists, const TileLists& part) {
   const auto count = [](const auto& values) { return static_cast<std::int32_t>(values.size()); };
   const auto patterns =
-      static_cast<std::int32_t>(count(lists.patterns) / lists.tiling.group_tokens());
+      static_cast<std::int32_t>(std::ssize(lists.patterns) / lists.tiling.group_tokens());
   for (QueryTile tile : part.tiles) {
     tile.partial_begin += count(lists.partial);
     tile.runs_begin += count(lists.runs);
@@ -436,9 +436,11 @@ TileLists make_tile_lists(const Mask& mask, const Tiling& tiling, const cost::Pl
   } else {
     build_parts(mask, bounds, platform.slice.forward, lists);
   }
-  LONGCA_CHECK(std::ssize(lists.partial) < INT32_MAX && std::ssize(lists.runs) < INT32_MAX,
-               "lists of {} tiles and {} runs: the limit is {}", lists.partial.size(),
-               lists.runs.size(), INT32_MAX);
+  const std::int64_t patterns = std::ssize(lists.patterns) / tiling.group_tokens();
+  LONGCA_CHECK(std::ssize(lists.partial) < INT32_MAX && std::ssize(lists.runs) < INT32_MAX &&
+                   patterns < INT32_MAX,
+               "lists of {} tiles, {} runs and {} patterns: the limit is {} of each",
+               lists.partial.size(), lists.runs.size(), patterns, INT32_MAX);
   const auto exists = [](const TileJoints& of) {
     return of.joint[0].exists() || of.joint[1].exists();
   };

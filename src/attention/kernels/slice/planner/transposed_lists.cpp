@@ -17,6 +17,11 @@
 namespace longca::slice {
 namespace {
 
+/// Indices into segments are of 32 bits.
+void check_segments(std::int64_t segments) {
+  LONGCA_CHECK(segments < INT32_MAX, "lists of {} segments: the limit is {}", segments, INT32_MAX);
+}
+
 /// All k_begin and k_end of the slices, ascending; the number of keys comes last.
 std::vector<std::int64_t> breaks_of(const Mask& mask) {
   std::vector<std::int64_t> breaks = {mask.k_tokens()};
@@ -278,11 +283,12 @@ class Parts {
       const auto& tiles = parts_[static_cast<std::size_t>(part)].tiles;
       for (std::size_t i = 0; i < tiles.size(); ++i) lists_.tiles[tile_of(part, i)] = tiles[i];
     }
-    std::int32_t segments = 0;
+    std::int64_t segments = 0;
     for (KeyTile& tile : lists_.tiles) {
-      tile.segments_begin = segments;
+      tile.segments_begin = static_cast<std::int32_t>(segments);
       segments += tile.segments;
     }
+    check_segments(segments);
     lists_.segments.resize(static_cast<std::size_t>(segments));
     UniquePatterns patterns(lists_.patterns);
     for (TransposedLists& part : parts_) {
@@ -473,13 +479,13 @@ TransposedLists make_transposed_lists(const Mask& mask, int pack, const Backward
         std::make_shared<const HeadView>(HeadView::transposed(mask, 0));
     add_key_tiles(std::span(&view, 1), bounds, work.tile_keys, lists);
   }
-  LONGCA_CHECK(std::ssize(lists.segments) < INT32_MAX, "lists of {} segments: the limit is {}",
-               lists.segments.size(), INT32_MAX);
+  check_segments(std::ssize(lists.segments));
   if (work.tells_halves) tell_halves(work.platform.slice.backward, lists);
   order_work(work, lists);
   if (work.ordered) number_additions(mask.q_tokens(), lists);
   if (lists.tells_halves && lists.of_blocks) sort_windows(window_tiles(work, pack), lists);
   order_writes(mask.q_tokens(), work, lists);
+  check_segments(std::ssize(lists.segments));
   return lists;
 }
 

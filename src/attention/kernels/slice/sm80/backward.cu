@@ -1,3 +1,6 @@
+#include <stdexcept>
+#include <string>
+
 #include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/common/sink.cuh"
@@ -111,10 +114,16 @@ std::int64_t sm80_workspace_bytes(const BackwardParams& params, int head_dim) {
 void launch_sm80_backward(const BackwardParams& params, DType dtype, int head_dim, int shared_bytes,
                           cudaStream_t stream) {
   const bool large = shared_bytes >= static_cast<int>(sizeof(Largest<kMaxTileN>::Tiles));
-  mma::instantiate<mma::kSliceInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
-    large ? launch<sm80::BackwardShape<Element, kDim, kMaxTileN>>(params, stream)
-          : launch<sm80::BackwardShape<Element, kDim, kMinTileN>>(params, stream);
-  });
+  const bool is_built =
+      mma::instantiate<mma::kSliceInstances>(dtype, head_dim, [&]<typename Element, int kDim>() {
+        large ? launch<sm80::BackwardShape<Element, kDim, kMaxTileN>>(params, stream)
+              : launch<sm80::BackwardShape<Element, kDim, kMinTileN>>(params, stream);
+      });
+  if (!is_built) {
+    throw std::invalid_argument("slice: no sm80 backward kernel in this build for " +
+                                std::string(to_string(dtype)) + " of head dimension " +
+                                std::to_string(head_dim));
+  }
 }
 
 }  // namespace longca::slice

@@ -54,10 +54,11 @@ CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, in
       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    throw std::invalid_argument(std::string("slice: no tensor map for ") + name + " of " +
-                                std::to_string(tokens) + " tokens, " + std::to_string(heads) +
-                                " heads, head dimension " + std::to_string(dim) +
-                                ": CUDA driver error " + std::to_string(result));
+    throw std::invalid_argument(
+        std::string("slice: no tensor map for ") + name + " of " + std::to_string(tokens) +
+        " tokens, " + std::to_string(heads) + " heads, head dimension " + std::to_string(dim) +
+        ", strides " + std::to_string(head_stride) + " and " + std::to_string(token_stride) +
+        " bytes: CUDA driver error " + std::to_string(result));
   }
   return map;
 }
