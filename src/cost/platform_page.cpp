@@ -146,9 +146,9 @@ std::string spread_table(const std::map<std::string, double>& spread) {
 
 std::string to_toml(const Platform& platform) {
   std::string page =
-      "# The rates of a kind of machine, by which planners weigh one plan against another. "
-      "Seconds,\n"
-      "# bytes, FLOP and cycles; every number is above 0. 'measured' says where and how.\n";
+      "# The rates of a kind of machine, by which simulate and advise price calls and exchanges.\n"
+      "# Seconds, bytes, FLOP and cycles; every number is above 0. 'measured' says where and "
+      "how.\n";
   page += text_line("name", platform.name);
   page += text_line("description", platform.description);
   if (platform.kind != Platform{}.kind) page += text_line("kind", platform.kind);

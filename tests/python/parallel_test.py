@@ -527,3 +527,37 @@ def caught_failure():
 
 def test_a_failure_that_was_caught_keeps_nothing():
     assert on_ranks(1, caught_failure) == [True]
+
+
+def gradients_of_replicas():
+    """The largest error of gradients by DDP over two replicas of two ranks each, which have a mask of their own, beside
+    those of one process."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "cp"))
+    masks = [longca.Mask.from_cu_seqlens([0, 40, 96]), longca.Mask.from_cu_seqlens([0, 10, 96])]
+    inputs = [torch.randn(96, 32, generator=torch.Generator().manual_seed(i)) for i in range(2)]
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.into, self.out = torch.nn.Linear(32, 8 * 16), torch.nn.Linear(4 * 16, 8)
+
+        def forward(self, x, attend):
+            q, k, v = self.into(x).unflatten(-1, (-1, 16)).split([4, 2, 2], dim=1)
+            return self.out(attend(q, k, v).flatten(1))
+
+    model, alone = torch.nn.parallel.DistributedDataParallel(Model()), Model()
+    own = mesh["dp"].get_local_rank()
+    partition = Partition(masks[own], mesh["cp"].get_group(), heads=(4, 2), dim=16)
+    o = model(partition.shard(inputs[own]), lambda q, k, v: longca.parallel.attention(q, k, v, partition))
+    (o.square().sum() / 192 * dist.get_world_size()).backward()  # DDP takes the mean over all ranks
+    for x, mask in zip(inputs, masks):
+        (alone(x, lambda q, k, v, mask=mask: longca.attention(q, k, v, mask)).square().sum() / 192).backward()
+    return max(errors([p.grad for p in model.parameters()], [p.grad.double() for p in alone.parameters()]))
+
+
+def test_replicas_of_ranks_train_by_ddp():
+    """As docs/guide/pytorch.md has it."""
+    assert max(on_ranks(4, gradients_of_replicas)) < 1e-5

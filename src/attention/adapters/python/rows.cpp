@@ -207,8 +207,8 @@ Capabilities fa1() {
 }
 
 Capabilities fa4() {
-  Capabilities can =
-      with_float16(with_blocks(row("fa4", "FlashAttention 4, any mask", "flash-attn-4")));
+  Capabilities can = with_float16(with_blocks(
+      row("fa4", "FlashAttention 4: any static mask, block lists of 128 tokens", "flash-attn-4")));
   can.head_dims = {64, 96, 128, 192, 256};
   can.dim_pairs = {{192, 128}};
   can.deterministic = true;
