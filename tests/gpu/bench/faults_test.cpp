@@ -67,7 +67,7 @@ TEST_F(CudaFaults, EachCostsItsCellAlone) {
   EXPECT_THAT(result.err, HasSubstr("cuda_none | a line from the kernel\n"));
   expect("cuda_illegal_address", StatusCode::crash, "cudaErrorIllegalAddress");
   expect("cuda_illegal_address", StatusCode::crash, "forward");
-  expect("cuda_illegal_later", StatusCode::crash, "time");
+  expect("cuda_illegal_later", StatusCode::crash, "timing");
   expect("cuda_illegal_later", StatusCode::crash, "cudaErrorIllegalAddress");
   expect("cuda_illegal_then_throw", StatusCode::crash, "cudaErrorIllegalAddress");
   expect("cuda_trap", StatusCode::crash, "cudaError");
