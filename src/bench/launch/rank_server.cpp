@@ -11,9 +11,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <system_error>
 #include <utility>
 
+#include "core/error.h"
 #include "core/process.h"
 
 namespace longca {
@@ -21,7 +23,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 
-[[noreturn]] void throw_system_error(const char* what) {
+[[noreturn]] void throw_system_error(const std::string& what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
@@ -30,7 +32,9 @@ constexpr int kBacklog = 1024;
 RankServer::RankServer(const std::filesystem::path& folder, Options options)
     : options_(std::move(options)) {
   options_.host.empty() ? listen_in(folder) : listen_on_network();
-  if (::listen(socket_.get(), kBacklog) != 0) throw_system_error("no socket for the ranks");
+  if (::listen(socket_.get(), kBacklog) != 0) {
+    throw_system_error("cannot listen for the ranks at " + address_);
+  }
 }
 
 RankServer::~RankServer() {
@@ -51,13 +55,13 @@ void RankServer::listen_in(const std::filesystem::path& folder) {
   address.sun_family = AF_UNIX;
   if (address_.size() >= sizeof address.sun_path) {
     errno = ENAMETOOLONG;
-    throw_system_error("the folder for temporary files (TMPDIR)");
+    throw_system_error(fmt::format("{}, in the folder for temporary files (TMPDIR)", address_));
   }
   std::memcpy(address.sun_path, address_.c_str(), address_.size() + 1);
   socket_ = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.is_open() ||
       ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    throw_system_error("no socket for the ranks");
+    throw_system_error("cannot listen for the ranks at " + address_);
   }
 }
 
@@ -65,11 +69,14 @@ void RankServer::listen_on_network() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   socklen_t size = sizeof address;
+  if (::inet_pton(AF_INET, options_.host.c_str(), &address.sin_addr) != 1) {
+    throw_input_error("'{}' is no IPv4 address to listen at for the ranks", options_.host);
+  }
   socket_ = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_.is_open() || ::inet_pton(AF_INET, options_.host.c_str(), &address.sin_addr) != 1 ||
+  if (!socket_.is_open() ||
       ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
       ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw_system_error("no port for the ranks");
+    throw_system_error(fmt::format("cannot listen for the ranks at {}", options_.host));
   }
   const bool any = address.sin_addr.s_addr == htonl(INADDR_ANY);
   address_ = fmt::format("{}:{}", any ? host_name() : options_.host, ntohs(address.sin_port));

@@ -1,12 +1,17 @@
 #include "bench/measure/measurement.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
 #include <random>
 #include <thread>
 
 #include "core/error.h"
+#include "core/nearest.h"
 
 namespace longca {
 namespace {
@@ -294,11 +299,19 @@ class Sustained {
 
 }  // namespace
 
+std::vector<std::string> measure_mode_names() {
+  return {"burst", "sustained", "graph"};
+}
+
 MeasureMode parse_measure_mode(std::string_view text) {
-  if (text == "burst") return MeasureMode::burst;
-  if (text == "sustained") return MeasureMode::sustained;
-  if (text == "graph") return MeasureMode::graph;
-  throw_input_error("unknown mode '{}' (known: burst, sustained, graph)", text);
+  constexpr std::array kModes = {MeasureMode::burst, MeasureMode::sustained, MeasureMode::graph};
+  const std::vector<std::string> names = measure_mode_names();
+  const auto found = std::ranges::find(names, text);
+  if (found == names.end()) {
+    throw_input_error("unknown mode '{}'{}; there are {}", text, suggestion(text, names),
+                      fmt::join(names, ", "));
+  }
+  return kModes.at(static_cast<std::size_t>(found - names.begin()));
 }
 
 Measurement measure(DeviceClock& clock, const TimedWork& work, const MeasureOptions& options) {

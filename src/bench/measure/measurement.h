@@ -21,7 +21,9 @@ enum class MeasureMode : std::uint8_t {
   sustained,  ///< back to back for at least a second
   graph,      ///< as a burst, each repetition replayed as a graph of the device
 };
-/// "burst", "sustained", "graph". Throws InputError for another text.
+/// "burst", "sustained", "graph": in the order of MeasureMode.
+std::vector<std::string> measure_mode_names();
+/// Throws InputError for another text, with the nearest name.
 MeasureMode parse_measure_mode(std::string_view text);
 
 /// What is timed, and what is done around it, outside of the times.

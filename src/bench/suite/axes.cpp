@@ -10,6 +10,7 @@
 
 #include "attention/api/registry.h"
 #include "attention/api/softcap.h"
+#include "bench/measure/measurement.h"
 #include "bench/suite/axis_field.h"
 #include "bench/suite/axis_values.h"
 #include "bench/suite/scheme_axes.h"
@@ -63,7 +64,7 @@ Names device_names() {
   return {"cpu", "cuda"};
 }
 Names mode_names() {
-  return {"burst", "sustained", "graph"};
+  return measure_mode_names();
 }
 
 Axis heads_axis() {
