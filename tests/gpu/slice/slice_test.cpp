@@ -407,6 +407,36 @@ TEST_P(MaskSlice, MergesIntoGivenResults) {
   }
 }
 
+/// In O and in LSE, of its row alone.
+TEST_P(MaskSlice, ANaNReachesAGivenResult) {
+  constexpr std::int64_t kTokens = 300;
+  constexpr std::int64_t kRow = 200;
+  constexpr std::uint16_t kNaN = 0x7fff;  // of bfloat16 and float16
+  Problem problem = problem_of(kTokens, kTokens, {2, 2});
+  problem.accumulate = true;
+  const Inputs inputs = make_inputs(problem, kSeed);
+  gpu().copy(inputs.q.view().row<std::uint16_t>(kRow, 1), &kNaN, sizeof kNaN);
+  const int dim = problem.value_dim();
+  const Tensor sums(gpu().memory(), DType::float32, kTokens, 2, dim);
+  const Outputs outputs(problem);
+  gpu().fill(sums.view().data, 0, sums.bytes());
+  gpu().fill(outputs.lse.view().data, 0, outputs.lse.bytes());
+  ForwardArgs args = args_of(inputs, outputs);
+  args.o = sums.view();
+  args.accumulate = true;
+  kernel_->plan(problem, small_mask("causal", kTokens, {2, 2}))->forward(args);
+  gpu().synchronize();
+  std::vector<float> o(static_cast<std::size_t>(kTokens * 2 * dim));
+  std::vector<float> lse(static_cast<std::size_t>(kTokens * 2));
+  gpu().copy(o.data(), sums.view().data, sums.bytes());
+  gpu().copy(lse.data(), outputs.lse.view().data, outputs.lse.bytes());
+  const auto is_nan = [](float x) { return std::isnan(x); };
+  EXPECT_EQ(std::ranges::count_if(lse, is_nan), 1);
+  EXPECT_TRUE(std::isnan(lse[kTokens + kRow]));
+  EXPECT_EQ(std::ranges::count_if(o, is_nan), dim);
+  EXPECT_TRUE(std::isnan(o[(kRow * 2 + 1) * dim]));
+}
+
 TEST_P(MaskSlice, SaysWhichCodeRanAndHowManyHeadsItPacked) {
   const Heads heads = {8, 1};
   const auto plan =

@@ -106,8 +106,7 @@ __device__ __forceinline__ void merge_rows(const float (&x)[kDim / 8][4],
     const float before = sees ? *lse_of(r) : 0;
     __syncwarp();  // all four lanes of the row have read it
     if (!sees) continue;
-    const float max = fmaxf(here, before);
-    const float merged = max + log1pf(expf(fminf(here, before) - max));
+    const float merged = fmaxf(here, before) + log1pf(expf(-fabsf(here - before)));
     if (lane % 4 == 0) *lse_of(r) = merged;
     const float keep = expf(before - merged);
     const float factor = expf(here - merged) * results[high].factor;

@@ -241,8 +241,8 @@ __device__ __forceinline__ void merge_output(const OutputRows& output, const Sof
     float here = sum != 0 ? state.row_max[r] * kLn2 + logf(sum) : -INFINITY;
     float of_keys = sum != 0 ? __fdividef(1, sum) : 0;
     if (sinks != nullptr) add_sink(sink, here, of_keys);
-    const float max = fmaxf(here, before);
-    const float merged = max + __logf(1 + __expf(fminf(here, before) - max));
+    // `here` is finite, or NaN, which fmaxf would drop.
+    const float merged = fmaxf(here, before) + __logf(1 + __expf(-fabsf(here - before)));
     if (sees && lane % 4 == 0) *output.lse(row) = merged;
     const float keep = __expf(before - merged);
     const float factor = __expf(here - merged) * of_keys;
