@@ -333,6 +333,7 @@ std::string foreign_links(const Case& c, const cost::Platform& platform) {
 bool is_rate(const Record& record) {
   const Case& c = record.c;
   if (!record.status.ok() || c.scheme || c.head_dim_v || c.pass == Pass::step) return false;
+  if (c.selects_by_scores()) return false;  // its mask is drawn on its device
   return (c.mode == "burst" || c.mode == kSustained) && record.metrics.contains("time_ms") &&
          record.metrics.contains("area");
 }

@@ -16,7 +16,7 @@
 namespace longca {
 
 /// Whether MeasuredRates takes the record: a cell on one GPU, of mode `burst` or `sustained`, that
-/// is ok and whose v has the dimension of q and k.
+/// is ok, whose v has the dimension of q and k, and whose blocks are not selected by scores.
 bool is_rate(const Record& record);
 
 /// Rates of kernels from cells on one GPU, of whichever kernels the records have.

@@ -202,9 +202,10 @@ class RateRecords {
   }
   [[noreturn]] void refuse(const std::string& file, const std::string& device) const {
     const std::string& card = cluster_.platform.card;
+    const bool is_one = advise::card_is_named(card, cluster_.card);
     throw_input_error("--rates {}: its cells are of {}, and the platform {} is of {}", file, device,
                       cluster_.name,
-                      advise::card_is_named(card, cluster_.card) ? card : cluster_.card);
+                      is_one ? card : fmt::format("{}, with rates of {}", cluster_.card, card));
   }
 
   const simulate::Cluster& cluster_;

@@ -126,8 +126,10 @@ std::string command_over_ranks(const Case& problem, std::span<const Case> allowe
                                const AdviceOptions& options) {
   Record record;
   record.c = problem;
+  // `cp` without a suite measures bursts.
   return "longca cp" + repeat_command(record).problem +
          " -a pass=" + std::string(longca::to_string(problem.pass)) +
+         (problem.mode == "burst" ? "" : " -a mode=" + problem.mode) +
          options_of(allowed, options, problem.problem().device);
 }
 

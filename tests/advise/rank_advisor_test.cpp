@@ -46,6 +46,12 @@ TEST(AdviseOverRanks, WhereNothingWasMeasuredItSaysWhatToRun) {
   EXPECT_FALSE(advice.unknown.empty());
   EXPECT_THAT(advice.find_out, ::testing::HasSubstr("longca cp"));
   EXPECT_THAT(advice.find_out, ::testing::HasSubstr("ranks=4"));
+  EXPECT_THAT(advice.find_out, ::testing::Not(::testing::HasSubstr("mode=")))
+      << "as cp.toml has it";
+  four.mode = "sustained";
+  EXPECT_THAT(
+      advise_over_ranks(testing::evidence_of(ranked_records()), canonical(four), {}, {}).find_out,
+      ::testing::HasSubstr(" -a mode=sustained"));
 }
 
 /// A variant that failed says nothing of another one of its scheme.

@@ -412,6 +412,7 @@ TEST(Simulate, RatesAreOfThePlatformsDevice) {
   write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA H200"));
   EXPECT_THAT(run("h200x8").err, Not(HasSubstr("--rates")));
   expect_bad_input(run("h100x8_ib400"), "its cells are of NVIDIA H200, and the platform");
+  expect_bad_input(run("h800x8_ib200"), "is of H800, with rates of NVIDIA H100");
   write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA H800"));
   EXPECT_EQ(run("h800x8_ib200").exit_code, 0) << "what the cluster calls it";
   write_rates(rates, "slice", 128, 1);
@@ -420,6 +421,29 @@ TEST(Simulate, RatesAreOfThePlatformsDevice) {
   EXPECT_THAT(unknown.err,
               HasSubstr("longca: --rates: 2 cells taken for the platform h200x8: nothing says "
                         "whether their device is its own\n"));
+}
+
+/// Which blocks such a mask keeps, only its device can tell.
+TEST(Simulate, CellsWhoseBlocksAreSelectedByScoresAreNoRates) {
+  const TempDirectory folder;
+  const std::string rates = folder / "rates.jsonl";
+  Record record;
+  record.c.kernel = "slice";
+  record.c.mask = "block_sparse";
+  record.c.tokens = 4096;
+  record.c.density = 0.5;
+  record.c.block = 128;
+  record.c.device = "cuda";
+  record.metrics = {{"time_ms", 1}, {"area", 4096.0 * 2048}};
+  const auto run = [&] {
+    std::ofstream(rates) << to_line(record) << '\n';
+    return simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "--force",
+                     "--out", folder / "s.jsonl", "--rates", rates},
+                    "h200x8");
+  };
+  EXPECT_EQ(run().exit_code, 0);
+  record.c.selection = "scores";
+  expect_bad_input(run(), "no cell on one GPU");
 }
 
 /// The page's figures of slice are of heads of 128 without a softcap.
