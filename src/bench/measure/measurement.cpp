@@ -74,7 +74,7 @@ class Checks {
   auto beside(const Timed& timed) {
     const double begin = clock_.now_s();
     clock_.begin_series(DeviceClock::Series::beside);
-    const auto times = timed();
+    auto times = timed();
     clock_.begin_series(DeviceClock::Series::call);
     spent_s_ += clock_.now_s() - begin;
     return times;

@@ -362,7 +362,8 @@ TEST(Measure, EndsWhereACallGoesOnBehindItsTime) {
 }
 
 TEST(Measure, UnknownModesAreRefused) {
-  expect_input_error([] { parse_measure_mode("bursts"); }, "unknown mode 'bursts' (did you mean 'burst'?)");
+  expect_input_error([] { parse_measure_mode("bursts"); },
+                     "unknown mode 'bursts' (did you mean 'burst'?)");
 }
 
 TEST(CpuClock, TimesTheCallAlone) {
