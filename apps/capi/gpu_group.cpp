@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <new>
 #include <stdexcept>
 #include <utility>
 
 #include "answer.h"
 #include "core/counted.h"
 #include "core/device.h"
+#include "keep_released.h"
 #include "parallel/transport/rank_exchange.h"
 #include "rank_plan.h"
 
@@ -68,12 +68,7 @@ GpuGroup::~GpuGroup() = default;
 
 void GpuGroup::release(std::unique_ptr<longca_rank_plan> plan) noexcept {
   const std::scoped_lock lock(mutex_);
-  try {
-    released_.emplace_back(nullptr);
-    released_.back() = std::move(plan);
-  } catch (const std::bad_alloc&) {
-    static_cast<void>(plan.release());  // calls of it may still run: its memory is lost
-  }
+  keep_released(std::move(plan), released_);
 }
 
 void GpuGroup::end_idle_plans() {

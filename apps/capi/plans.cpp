@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "core/lent_memory.h"
 #include "core/memory.h"
 #include "handles.h"
+#include "keep_released.h"
 #include "longca.h"
 #include "problems.h"
 
@@ -70,12 +70,7 @@ class ReleasedPlans {
   void add(std::unique_ptr<longca_plan> plan) noexcept {
     if (has_ended(*plan)) return;
     const std::scoped_lock lock(mutex_);
-    try {
-      plans_.emplace_back(nullptr);
-      plans_.back() = std::move(plan);
-    } catch (const std::bad_alloc&) {
-      static_cast<void>(plan.release());  // its memory is lost, and nothing else
-    }
+    keep_released(std::move(plan), plans_);
   }
   void end_idle() {
     const std::scoped_lock lock(mutex_);
