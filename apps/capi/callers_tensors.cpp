@@ -9,6 +9,7 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "core/rounding.h"
 #include "parallel/executor/op_analysis.h"
 #include "parallel/executor/staging.h"
 #include "problems.h"
@@ -31,7 +32,7 @@ std::int64_t bytes_of(const TensorView& view) {
 /// Addresses for what stands for a tensor, and the gap behind it.
 std::int64_t reserved_for(const TensorView& view) {
   constexpr std::int64_t kPage = std::int64_t{64} << 10;
-  return (bytes_of(view) + kPage - 1) / kPage * kPage + AddressMap::kApart;
+  return round_up(bytes_of(view), kPage) + AddressMap::kApart;
 }
 
 /// As one row of 2-byte elements: all that plans keep are whole ones.

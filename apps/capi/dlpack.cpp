@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "longca.h"
 #include "mask/range.h"
+#include "problems.h"
 
 namespace longca::capi {
 namespace {
@@ -95,11 +96,6 @@ Checked check(const DlpackTensor& t, const longca_problem& problem, std::int32_t
   return checked;
 }
 
-longca_problem known(const longca_problem* problem) {
-  constexpr longca_problem kDefaults = LONGCA_PROBLEM_INIT;
-  return known_part(required(problem, "problem"), kDefaults, "longca_problem");
-}
-
 longca_tensor tensor_of(const DlpackTensor& from, const longca_problem& problem) {
   const Checked t = check(from, problem, problem.dtype, 3);
   return {t.data, t.shape[0], t.shape[1], t.shape[2], t.strides[0], t.strides[1]};
@@ -135,27 +131,31 @@ using namespace longca::capi;
 longca_status longca_tensor_from_dlpack(const DLManagedTensor* from, const longca_problem* problem,
                                         longca_tensor* tensor) {
   return answer([&] {
-    required(tensor, "tensor") = tensor_of(required(from, "from").dl_tensor, known(problem));
+    required(tensor, "tensor") =
+        tensor_of(required(from, "from").dl_tensor, known_problem(problem));
   });
 }
 
 longca_status longca_tensor_from_dlpack_versioned(const DLManagedTensorVersioned* from,
                                                   const longca_problem* problem, int32_t written,
                                                   longca_tensor* tensor) {
-  return answer(
-      [&] { required(tensor, "tensor") = tensor_of(readable(from, written), known(problem)); });
+  return answer([&] {
+    required(tensor, "tensor") = tensor_of(readable(from, written), known_problem(problem));
+  });
 }
 
 longca_status longca_lse_from_dlpack(const DLManagedTensor* from, const longca_problem* problem,
                                      longca_lse* lse) {
-  return answer(
-      [&] { required(lse, "lse") = lse_of(required(from, "from").dl_tensor, known(problem)); });
+  return answer([&] {
+    required(lse, "lse") = lse_of(required(from, "from").dl_tensor, known_problem(problem));
+  });
 }
 
 longca_status longca_lse_from_dlpack_versioned(const DLManagedTensorVersioned* from,
                                                const longca_problem* problem, int32_t written,
                                                longca_lse* lse) {
-  return answer([&] { required(lse, "lse") = lse_of(readable(from, written), known(problem)); });
+  return answer(
+      [&] { required(lse, "lse") = lse_of(readable(from, written), known_problem(problem)); });
 }
 
 }  // extern "C"

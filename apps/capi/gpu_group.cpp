@@ -12,6 +12,7 @@
 #include "core/device.h"
 #include "keep_released.h"
 #include "parallel/transport/rank_exchange.h"
+#include "problems.h"
 #include "rank_plan.h"
 
 namespace longca::capi {
@@ -95,9 +96,7 @@ longca_status longca_gpu_group_create(int32_t rank, int32_t ranks,
   return answer([&] {
     const longca_transport& t = required(transport, "transport");
     check_transport(t);
-    if (ranks < 1 || rank < 0 || rank >= ranks) {
-      throw_input_error("rank = {} of {} ranks: 0 to ranks − 1", rank, ranks);
-    }
+    check_rank(rank, ranks);
     give(group, "group", [&] {
       auto made = std::make_unique<longca_gpu_group>();
       made->group = std::make_shared<GpuGroup>(t, rank, ranks, name);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/api/kernel.h"
+#include "core/memory.h"
 #include "longca.h"
 #include "mask/mask.h"
 #include "parallel/executor/lanes.h"
@@ -21,6 +22,8 @@ struct longca_plan {
   longca_plan(longca::Mask m, const longca::Problem& p, const longca::Kernel& k)
       : mask(std::move(m)), problem(p), kernel(&k) {}
 
+  /// The caller's, where he gave an allocator: scratch is allocated by the first call.
+  std::shared_ptr<longca::MemoryTracker> memory;
   longca::Mask mask;
   longca::Problem problem;
   const longca::Kernel* kernel;

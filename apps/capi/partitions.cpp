@@ -39,11 +39,7 @@ longca_problem shape_of(const longca_partition_options& o) {
 
 std::unique_ptr<longca_partition> make_partition(const longca_partition_options& o,
                                                  const longca_mask& mask) {
-  constexpr std::int32_t kMaxRanks = 1 << 16;
-  if (o.ranks < 1 || o.ranks > kMaxRanks || o.rank < 0 || o.rank >= o.ranks) {
-    throw_input_error("rank = {} of {} ranks: 0 to ranks − 1, at most {} ranks", o.rank, o.ranks,
-                      kMaxRanks);
-  }
+  check_rank(o.rank, o.ranks);
   if (o.ranks_per_node < 1) throw_input_error("ranks_per_node = {}: at least 1", o.ranks_per_node);
   if (o.reserved != 0) throw_input_error("reserved = {}: 0", o.reserved);
   if (o.factor < 0) throw_input_error("factor = {}: at least 0", o.factor);
@@ -112,9 +108,7 @@ longca_status longca_partition_ranges_of(const longca_partition* partition, int3
   return answer([&] {
     const longca_partition& p = required(partition, "partition");
     size_t& number = required(count, "count");
-    if (rank < 0 || rank >= p.parallel.ranks) {
-      throw_input_error("rank = {} of {} ranks: 0 to ranks − 1", rank, p.parallel.ranks);
-    }
+    check_rank(rank, p.parallel.ranks);
     number = fill(p.grid->own_shard(rank).ranges, ranges, capacity);
   });
 }

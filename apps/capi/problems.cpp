@@ -9,6 +9,7 @@
 #include "attention/api/registry.h"
 #include "attention/api/softcap.h"
 #include "core/device.h"
+#include "parallel/plan/rank_limits.h"
 
 namespace longca::capi {
 namespace {
@@ -77,6 +78,20 @@ void check_count(std::int64_t value, const char* name) {
   if (value < 1 || value > kMax) {
     throw_input_error("{} = {}: at least 1, at most {}", name, value, kMax);
   }
+}
+
+void check_rank(std::int64_t rank, std::int64_t ranks) {
+  if (ranks < 1 || ranks > kMaxRunningRanks) {
+    throw_input_error("ranks = {}: at least 1, at most {}", ranks, kMaxRunningRanks);
+  }
+  if (rank < 0 || rank >= ranks) {
+    throw_input_error("rank = {} of {} ranks: 0 to ranks − 1", rank, ranks);
+  }
+}
+
+longca_problem known_problem(const longca_problem* problem) {
+  constexpr longca_problem kDefaults = LONGCA_PROBLEM_INIT;
+  return known_part(required(problem, "problem"), kDefaults, "longca_problem");
 }
 
 Problem to_problem(const longca_problem& p, const Mask& mask) {

@@ -14,6 +14,13 @@ namespace longca::capi {
 /// Throws InputError unless a number of heads or of dimensions is from 1 to 2^20.
 void check_count(std::int64_t value, const char* name);
 
+/// Throws InputError unless `rank` is one of `ranks`, of which there are at most kMaxRunningRanks.
+void check_rank(std::int64_t rank, std::int64_t ranks);
+
+/// The caller's problem, with the defaults of members that his header does not know. Throws
+/// InputError for a pointer to none.
+longca_problem known_problem(const longca_problem* problem);
+
 /// The shape of an attention under `mask`. Throws InputError that names the member, its value and
 /// the limit.
 Problem to_problem(const longca_problem& given, const Mask& mask);

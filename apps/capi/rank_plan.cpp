@@ -125,11 +125,6 @@ void run_backward(longca_rank_plan& p, const longca_backward_arguments& a, void*
   end(p, a.stream);
 }
 
-longca_problem known_problem(const longca_problem* problem) {
-  constexpr longca_problem kDefaults = LONGCA_PROBLEM_INIT;
-  return known_part(required(problem, "problem"), kDefaults, "longca_problem");
-}
-
 }  // namespace
 }  // namespace longca::capi
 

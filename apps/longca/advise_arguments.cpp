@@ -7,6 +7,7 @@
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "parallel/plan/rank_limits.h"
 
 namespace longca {
 namespace {
@@ -17,7 +18,6 @@ constexpr std::int64_t kSamples = 64;
 constexpr std::int64_t kSamplesOfDegrees = 4;
 
 /// Above these no simulation ends in reasonable time.
-constexpr std::int64_t kMaxGpus = 1 << 20;
 constexpr std::int64_t kMaxLayers = 10'000;
 constexpr std::int64_t kMaxTokensPerStep = std::int64_t{1} << 36;
 
@@ -94,7 +94,7 @@ std::optional<advise::Training> training_of(const AdviseArguments& arguments) {
     throw InputError("--gpus ranks degrees by time, and says what memory each takes");
   }
   return advise::Training{
-      .gpus = count_of("--gpus", arguments.gpus, kMaxGpus, 1),
+      .gpus = count_of("--gpus", arguments.gpus, kMaxRanks, 1),
       .layers = count_of("--layers", arguments.layers, kMaxLayers, 1),
       .tokens_per_step =
           count_of("--tokens-per-step", arguments.tokens_per_step, kMaxTokensPerStep, 0)};

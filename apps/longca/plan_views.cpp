@@ -56,13 +56,14 @@ std::int64_t estimate_lines(const Case& c, int ranks_per_node) {
 
 /// Says on stderr how much will be printed. Throws InputError if it is more than anybody reads.
 void announce_lines(std::span<const Case> plans, int ranks_per_node) {
-  constexpr std::int64_t kMaxRanks = 1 << 16;  ///< of all plans
+  constexpr std::int64_t kMaxPrinted = 1 << 16;  ///< ranks of all plans
   std::int64_t ranks = 0;
   for (const Case& c : plans) ranks += *c.ranks;
   const std::string amount =
       fmt::format("{} of {} in all", counted(plans.size(), "plan"), counted(ranks, "rank"));
-  if (ranks > kMaxRanks) {
-    throw_input_error("--explain: too much to print: {}, and at most {} ranks", amount, kMaxRanks);
+  if (ranks > kMaxPrinted) {
+    throw_input_error("--explain: too much to print: {}, and at most {} ranks", amount,
+                      kMaxPrinted);
   }
   std::int64_t lines = 0;
   for (const Case& c : plans) {

@@ -106,6 +106,20 @@ Status steps_supported(const Kernel& kernel, const Problem& whole, const RankPla
   return {};
 }
 
+/// What the platform's page says that a cell of slice took.
+double page_seconds(const Case& c, const Mask& mask, const simulate::SliceTimes& times) {
+  const cost::Pass pass = cost_pass(c.pass);
+  const cost::HeadShape shape{c.heads_q, c.heads_k, c.head_dim, static_cast<int>(size_of(c.dtype))};
+  const auto call = times.call(mask, shape, pass);
+  return c.mode == kSustained ? times.sustained(call, pass) : times.slowed(call.seconds, pass);
+}
+
+/// Of MeasuredRates::slice_factor, what it depends on.
+std::string factor_key(const Case& c, Pass pass, const cost::Platform& platform) {
+  return fmt::format("{} {} {} {} {} {}", c.head_dim, c.softcap.has_value(), to_string(c.dtype),
+                     to_string(pass), platform.name, c.simulated_mode.value_or(""));
+}
+
 /// Sets what the kernel of the case merges itself.
 void note_merging(const Case& c, simulate::OpTimes& times) {
   const Kernel* kernel = kernel_of(c);
@@ -386,31 +400,49 @@ simulate::CallRate MeasuredRates::rate(const Case& c, Pass pass, double area) co
   return scaled_to(base, of_mask, cost_pass(pass), seconds);
 }
 
-/// The mean (of logarithms) of what cells took over what the platform's page says; 1 for no cells.
 double MeasuredRates::slice_factor(const Case& c, Pass pass, const cost::Platform& platform) const {
-  const std::vector<const Cell*> cells = cells_like(c, pass);
-  if (cells.empty()) return 1;
-  const std::string key =
-      fmt::format("{} {} {} {} {} {}", c.head_dim, c.softcap.has_value(), to_string(c.dtype),
-                  to_string(pass), platform.name, c.simulated_mode.value_or(""));
-  if (const auto found = factors_.find(key); found != factors_.end()) return found->second;
-  const simulate::SliceTimes times(platform);
-  double sum = 0;
-  for (const Cell* cell : cells) {
-    const cost::HeadShape shape{cell->c.heads_q, cell->c.heads_k, cell->c.head_dim,
-                                static_cast<int>(size_of(cell->c.dtype))};
-    const auto call = times.call(case_mask(cell->c).mask, shape, cost_pass(pass));
-    const double estimated = cell->c.mode == kSustained
-                                 ? times.sustained(call, cost_pass(pass))
-                                 : times.slowed(call.seconds, cost_pass(pass));
-    sum += std::log(cell->call.seconds / estimated);
+  const auto found = factors_.find(factor_key(c, pass, platform));
+  return found == factors_.end() ? 1 : found->second;
+}
+
+void MeasuredRates::fit_slice(const Case& c, const cost::Platform& platform) const {
+  std::map<std::string, std::vector<const Cell*>> by_factor;
+  for (const Pass pass : passes_of(c.pass)) {
+    std::string key = factor_key(c, pass, platform);
+    if (!factors_.contains(key)) by_factor.emplace(std::move(key), cells_like(c, pass));
   }
-  return factors_[key] = std::exp(sum / static_cast<double>(cells.size()));
+  std::map<std::string, std::vector<const Cell*>> by_problem;  // these have one mask, drawn once
+  for (const auto& [key, cells] : by_factor) {
+    for (const Cell* cell : cells) by_problem[cell->c.problem_key()].push_back(cell);
+  }
+  std::vector<std::span<const Cell* const>> problems;
+  std::map<const Cell*, double> logarithms;
+  for (const auto& [key, cells] : by_problem) {
+    problems.emplace_back(cells);
+    for (const Cell* cell : cells) logarithms[cell] = 0;
+  }
+  const simulate::SliceTimes times(platform);
+  // The lists of a mask of blocks may take 4 GB, and are themselves made by the program's pool.
+  constexpr int kMasksAtATime = 4;
+  ThreadPool pool(std::min(kMasksAtATime, ThreadPool::global().threads()));
+  pool.parallel_for(std::ssize(problems), [&](std::int64_t i, int /*worker*/) {
+    const std::span<const Cell* const> cells = problems[static_cast<std::size_t>(i)];
+    const GeneratedMask mask = case_mask(cells.front()->c);
+    for (const Cell* cell : cells) {
+      logarithms.at(cell) = std::log(cell->call.seconds / page_seconds(cell->c, mask.mask, times));
+    }
+  });
+  for (const auto& [key, cells] : by_factor) {
+    double sum = 0;
+    for (const Cell* cell : cells) sum += logarithms.at(cell);
+    factors_[key] = cells.empty() ? 1 : std::exp(sum / static_cast<double>(cells.size()));
+  }
 }
 
 std::unique_ptr<simulate::KernelTimes> MeasuredRates::times(const Case& c, double area,
                                                             const cost::Platform& platform) const {
   if (is_slice_there(c, platform)) {
+    fit_slice(c, platform);
     return std::make_unique<simulate::SliceTimes>(platform,
                                                   slice_factor(c, Pass::forward, platform),
                                                   slice_factor(c, Pass::backward, platform));

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/rounding.h"
 #include "simulate_cells.h"
 
 namespace longca {
@@ -166,7 +167,7 @@ void SimulationErrors::add(double error) {
 double SimulationErrors::p90() const {
   std::vector<double> sorted = sizes;
   std::ranges::sort(sorted);
-  return sorted[(9 * sorted.size() + 9) / 10 - 1];
+  return sorted[ceil_div(9 * sorted.size(), 10) - 1];
 }
 
 std::vector<SimulationErrors> errors_of_simulated(std::span<const ComparedCell> cells) {

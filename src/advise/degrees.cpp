@@ -10,6 +10,7 @@
 #include "advise/documents.h"
 #include "core/dtype.h"
 #include "core/error.h"
+#include "core/rounding.h"
 #include "report/format.h"
 
 namespace longca::advise {
@@ -71,7 +72,7 @@ std::int64_t sequences_of_step(const Training& training, std::span<const std::in
 
 Expected step_time(std::span<const Expected> times, std::int64_t count, std::int64_t replicas) {
   if (times.size() == 1) {
-    const std::int64_t rounds = (count + replicas - 1) / replicas;
+    const std::int64_t rounds = ceil_div(count, replicas);
     return scaled(times.front(), static_cast<double>(rounds));
   }
   std::mt19937_64 random(1);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention/adapters/block_form.h"
+#include "core/rounding.h"
 #include "mask/tiles.h"
 
 namespace longca::advise {
@@ -16,8 +17,8 @@ constexpr std::int64_t kWord = 64;
 
 /// Tile columns of `keys` that the kept blocks of a row of blocks touch.
 Bits touched_columns(const BlockLists& blocks, int list, std::int64_t row, std::int64_t keys) {
-  const std::int64_t columns = (blocks.k_bounds.back() + keys - 1) / keys;
-  Bits bits(static_cast<std::size_t>((columns + kWord - 1) / kWord), 0);
+  const std::int64_t columns = ceil_div(blocks.k_bounds.back(), keys);
+  Bits bits(static_cast<std::size_t>(ceil_div(columns, kWord)), 0);
   for (const std::int32_t kept : blocks.kept(list, row)) {
     const auto block = static_cast<std::size_t>(kept);
     const std::int64_t last = (blocks.k_bounds[block + 1] - 1) / keys;
@@ -44,7 +45,7 @@ std::int64_t count_of_blocks(const BlockLists& blocks, int list, std::int64_t qu
     const Bits own = touched_columns(blocks, list, row, keys);
     if (!shared.empty()) {
       for (std::size_t i = 0; i < own.size(); ++i) shared[i] |= own[i];
-      begin = std::min(end, (begin + queries - 1) / queries * queries);
+      begin = std::min(end, round_up(begin, queries));
       if (begin == end && end % queries != 0) continue;
       count += count_of(shared);
       shared.clear();

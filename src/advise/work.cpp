@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "advise/touched_tiles.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "mask/convert.h"
 #include "mask/generators.h"
@@ -141,7 +142,7 @@ void count_documents(const Mask& mask, int heads_q, Work& work) {
   const std::vector<std::int64_t> bounds = document_form(mask)->cu_seqlens;
   std::int64_t all = 0, longest = 0;
   for (std::size_t i = 1; i < bounds.size(); ++i) {
-    const std::int64_t rows = (bounds[i] - bounds[i - 1] + kWorkTile - 1) / kWorkTile;
+    const std::int64_t rows = ceil_div(bounds[i] - bounds[i - 1], kWorkTile);
     all += rows;
     longest = std::max(longest, rows);
   }
@@ -213,7 +214,7 @@ Work count_work(const Case& c, const Mask& mask, std::int64_t sms) {
     work.tested_tiles = work.tiles.partial;
   }
   count_slices(mask, c.heads_q, sms, work);
-  const std::int64_t tile_rows = (c.tokens + kWorkTile - 1) / kWorkTile;
+  const std::int64_t tile_rows = ceil_div(c.tokens, kWorkTile);
   const auto side = static_cast<double>(tile_rows);
   work.square_tiles = side * side * c.heads_q;
   work.rows = static_cast<double>(c.tokens) * c.heads_q;

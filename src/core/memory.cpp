@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/lent_memory.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -20,7 +21,7 @@ std::int64_t alignment_of(std::int64_t bytes) {
 
 std::int64_t padded(std::int64_t bytes) {
   const std::int64_t alignment = alignment_of(bytes);
-  return std::max(alignment, (bytes + alignment - 1) / alignment * alignment);
+  return std::max(alignment, round_up(bytes, alignment));
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ std::string MemoryTracker::refusal(std::int64_t bytes, std::int64_t in_use) cons
 
 void MemoryTracker::deallocate(void* pointer, std::int64_t bytes) noexcept {
   give_back(pointer, bytes);
-  in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+  // The last access: who finds nothing in use may end this tracker.
+  in_use_.fetch_sub(bytes, std::memory_order_release);
 }
 
 void* MemoryTracker::obtain(std::int64_t bytes) {

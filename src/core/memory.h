@@ -6,6 +6,8 @@
 #include <new>
 #include <string>
 
+#include "core/rounding.h"
+
 namespace longca {
 
 /// An allocation that would pass the tracker's limit, or that the system refused.
@@ -65,7 +67,7 @@ inline constexpr std::int64_t kPartAlignment = 256;
 
 /// The bytes from the begin of a part to where the next one may begin.
 constexpr std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+  return round_up(bytes, kPartAlignment);
 }
 
 /// An owned, tracked, uninitialised array in device or host memory.

@@ -127,10 +127,14 @@ struct SliceBackwardCycles {
   std::int64_t add_keys_cycles = 0;
   std::int64_t split_tile_cycles = 0;
   std::int64_t chunk_visits = 0;
+  double min_chunks = 0;
+  double min_chunks_in_step = 0;
+  double kept_cache_share = 0;
   std::int64_t min_item_visits = 0;
   std::int64_t min_part_visits = 0;
   std::int64_t cut_gain_divisor = 0;
   std::int64_t few_rows_cut_gain_divisor = 0;
+  double few_rows_min_keys = 0;
   std::int64_t chunk_gain_divisor = 0;
   std::int64_t section_slack_divisor = 0;
   std::int64_t ordered_slack_divisor = 0;

@@ -145,15 +145,25 @@ void visit_fields(AnyPlatform& platform, Visitor&& visit) {
   visit.field("chunk_visits",
               "Visits whose rows L2 holds: 256 are 2K tokens of 8 heads, 16 MB of Q, dO and dQ.",
               visits.chunk_visits);
+  visit.field("min_chunks", "Key tiles of more chunks of visits than this are split into them.",
+              visits.min_chunks);
+  visit.field("min_chunks_in_step",
+              "The longest must have more than this where CTAs keep in step: else none is split.",
+              visits.min_chunks_in_step);
+  visit.field("kept_cache_share", "Part of L2 up to which rows in work stay there.",
+              visits.kept_cache_share);
   visit.field("min_item_visits", "Fewest visits of an item of a split key tile.",
               visits.min_item_visits);
   visit.field("min_part_visits",
               "Fewest visits of a part that is cut from an item for the last wave.",
               visits.min_part_visits);
-  visit.field("cut_gain_divisor", "A cut must gain at least 1 / this of the time.",
+  visit.field("cut_gain_divisor",
+              "A cut must gain at least 1 / this of the time; rows that leave L2 cost as much.",
               visits.cut_gain_divisor);
   visit.field("few_rows_cut_gain_divisor", "The same where few rows see many keys.",
               visits.few_rows_cut_gain_divisor);
+  visit.field("few_rows_min_keys", "Rows are few where there are so many keys for each, or more.",
+              visits.few_rows_min_keys);
   visit.field("chunk_gain_divisor", "Each halving of chunks must gain 1 / this of the time.",
               visits.chunk_gain_divisor);
   visit.field("section_slack_divisor",

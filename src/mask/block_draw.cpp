@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "mask/smallest.h"
 
@@ -76,7 +77,7 @@ BlockLists draw_blocks(const BlockChoice& choice, std::uint64_t seed) {
       std::copy_n(indices.begin(), kept, lists.indices.begin() + lists.offsets[at]);
     }
   };
-  ThreadPool::global().parallel_for((rows + kRowsPerTask - 1) / kRowsPerTask, draw_rows);
+  ThreadPool::global().parallel_for(ceil_div(rows, kRowsPerTask), draw_rows);
   return lists;
 }
 

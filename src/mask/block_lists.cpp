@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 
 namespace longca {
@@ -44,11 +45,10 @@ constexpr std::int64_t kRowsPerTask = 256;
 
 template <typename Body>
 void for_each_list(std::int64_t rows, const Body& body) {
-  ThreadPool::global().parallel_for(
-      (rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task, int) {
-        const std::int64_t end = std::min((task + 1) * kRowsPerTask, rows);
-        for (std::int64_t row = task * kRowsPerTask; row < end; ++row) body(row);
-      });
+  ThreadPool::global().parallel_for(ceil_div(rows, kRowsPerTask), [&](std::int64_t task, int) {
+    const std::int64_t end = std::min((task + 1) * kRowsPerTask, rows);
+    for (std::int64_t row = task * kRowsPerTask; row < end; ++row) body(row);
+  });
 }
 
 }  // namespace

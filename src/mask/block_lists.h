@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "core/rounding.h"
+
 namespace longca {
 
 /// Per-head lists of kept key blocks, of the block-sparse masks (13 and 14).
@@ -37,7 +39,7 @@ inline constexpr std::int64_t kBlocksPerWord = 32;
 
 /// Bitmap words per (head, query block).
 constexpr std::int64_t words_per_row(std::int64_t k_blocks) {
-  return (k_blocks + kBlocksPerWord - 1) / kBlocksPerWord;
+  return ceil_div(k_blocks, kBlocksPerWord);
 }
 
 /// Block lists as a bitmap [heads, q_blocks, words_per_row], the form that is copied to a GPU: bit

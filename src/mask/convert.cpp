@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/rounding.h"
 #include "mask/mask_slice.h"
 #include "mask/tiles.h"
 
@@ -171,7 +172,7 @@ std::optional<ColumnIntervals> column_intervals(const Mask& mask, int head) {
 
 BlockBitmap block_bitmap(const Mask& mask, int head, std::int64_t block_m, std::int64_t block_n) {
   const TileRuns tiles = tile_runs(mask, head, block_m, block_n);
-  BlockBitmap bitmap{tiles.rows(), (mask.k_tokens() + block_n - 1) / block_n, {}};
+  BlockBitmap bitmap{tiles.rows(), ceil_div(mask.k_tokens(), block_n), {}};
   bitmap.classes.assign(static_cast<std::size_t>(bitmap.rows * bitmap.columns), TileClass::empty);
   for (std::int64_t i = 0; i < bitmap.rows; ++i) {
     const auto row = bitmap.classes.begin() + i * bitmap.columns;

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "mask/mask_data.h"
 
@@ -173,7 +174,7 @@ std::vector<std::int64_t> Mask::Data::block_areas() const {
     const std::scoped_lock lock(adding);
     for (std::size_t head = 0; head < heads; ++head) totals[head] += sums[head];
   };
-  ThreadPool::global().parallel_for((q_blocks + kPiece - 1) / kPiece, add_piece);
+  ThreadPool::global().parallel_for(ceil_div(q_blocks, kPiece), add_piece);
   return totals;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -97,10 +98,6 @@ void for_each_row(
 }
 
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// Tiles of one row that a band covers in part.
 struct PartialRange {

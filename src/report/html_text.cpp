@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/printable.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -42,7 +43,7 @@ std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
+  out.reserve(ceil_div(bytes.size(), 3) * 4);
   for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(3, bytes.size()))) {
     std::uint32_t group = 0;
     for (std::size_t i = 0; i < 3; ++i) {

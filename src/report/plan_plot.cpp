@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/rounding.h"
 #include "report/data/series_colors.h"
 #include "report/gnuplot.h"
 
@@ -127,7 +128,7 @@ void plot_plan(std::span<const RankPlan> plans, int head_dim, DType dtype, const
   script +=
       "set datafile separator '\\t'\nset tics out nomirror\nset border 1 lc rgb '#808080'\n"
       "set key outside right top samplen 1\nset style fill solid noborder\n";
-  const int every = (kRankHeight + row - 1) / row;
+  const int every = ceil_div(kRankHeight, row);
   std::string names;
   for (int rank = 0; rank < ranks; rank += every) {
     names += fmt::format("{}'rank {}' {}", rank == 0 ? "" : ", ", rank, rank + 0.5);

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "core/rounding.h"
 #include "report/gnuplot.h"
 
 namespace longca {
@@ -187,7 +188,7 @@ std::vector<PlotHead::Item> mark_items(const std::function<bool(StatusCode)>& sh
 
 PlotScript panels_script(const PanelGrid& grid, const PlotHead& head, const std::string& settings,
                          const std::function<std::string(int panel)>& panel_script) {
-  const int rows = (grid.panels + grid.columns - 1) / grid.columns;
+  const int rows = ceil_div(grid.panels, grid.columns);
   const int height = rows * grid.panel_height + head.height();
   std::string script =
       "set multiplot\nset border 3 lc rgb '#808080'\nset tics nomirror scale 0.4\n"

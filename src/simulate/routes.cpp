@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/rounding.h"
+
 namespace longca::simulate {
 namespace {
 
@@ -21,7 +23,7 @@ int add_links(FluidLinks& links, int count, double bytes_per_second) {
 Routes::Routes(const Cluster& cluster, int ranks, FluidLinks& links)
     : ranks_(ranks),
       gpus_(static_cast<int>(cluster.platform.node.gpus)),
-      nodes_((ranks + gpus_ - 1) / gpus_) {
+      nodes_(ceil_div(ranks, gpus_)) {
   const double port = cluster.platform.links.bytes_per_second;
   out_ = add_links(links, ranks, port);
   in_ = add_links(links, ranks, port);

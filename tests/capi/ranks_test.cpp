@@ -224,6 +224,24 @@ TEST(RankPlans, NameWhatDoesNotFit) {
   options.reserved = 1;
   EXPECT_EQ(longca_partition_create(&options, mask.get(), &refused), LONGCA_INVALID_ARGUMENT);
   EXPECT_STREQ(longca_last_error(), "reserved = 1: 0");
+  options = LONGCA_PARTITION_OPTIONS_INIT;
+  for (const std::int32_t ranks : {0, 65537}) {
+    options.ranks = ranks;
+    EXPECT_EQ(longca_partition_create(&options, mask.get(), &refused), LONGCA_INVALID_ARGUMENT);
+    EXPECT_EQ(longca_last_error(),
+              "ranks = " + std::to_string(ranks) + ": at least 1, at most 65536");
+  }
+  for (const std::int32_t wrong : {-1, 2}) {
+    options.ranks = 2;
+    options.rank = wrong;
+    EXPECT_EQ(longca_partition_create(&options, mask.get(), &refused), LONGCA_INVALID_ARGUMENT);
+    EXPECT_EQ(longca_last_error(),
+              "rank = " + std::to_string(wrong) + " of 2 ranks: 0 to ranks − 1");
+  }
+  longca_gpu_group* group = nullptr;
+  EXPECT_EQ(longca_gpu_group_create(0, 65537, &transport, nullptr, &group),
+            LONGCA_INVALID_ARGUMENT);
+  EXPECT_STREQ(longca_last_error(), "ranks = 65537: at least 1, at most 65536");
   longca_partition_release(partition);
   longca_rank_plan_release(nullptr);
   longca_gpu_group_release(nullptr);

@@ -7,6 +7,7 @@
 #include <numbers>
 
 #include "core/error.h"
+#include "core/rounding.h"
 
 namespace longca::cpu {
 namespace {
@@ -49,7 +50,7 @@ TensorView sums_view(const HostBuffer& buffer, const Problem& problem, std::int6
 
 Backward::Backward(const BlockedSetup& setup)
     : setup_(setup),
-      chunks_(round_up(setup.problem.tokens_k, kChunkKeys) / kChunkKeys),
+      chunks_(ceil_div(setup.problem.tokens_k, kChunkKeys)),
       scratch_words_(BackwardScratch::words(setup)) {
   for (const HeadTiles& head : setup.heads) heads_.push_back(plan_visits(head, chunks_));
   for (int head = 0; head < setup.problem.heads_q; ++head) {

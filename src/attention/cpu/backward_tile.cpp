@@ -4,6 +4,7 @@
 #include <array>
 
 #include "attention/cpu/tile_plan.h"
+#include "core/rounding.h"
 
 namespace longca::cpu {
 namespace {
@@ -74,7 +75,7 @@ class TileBackward {
         s_(scratch) {}
 
   void run() {
-    const int groups = static_cast<int>((visit_.tile.rows.size() + kGroupRows - 1) / kGroupRows);
+    const int groups = static_cast<int>(ceil_div(visit_.tile.rows.size(), kGroupRows));
     std::fill_n(s_.dq, groups * kGroupRows * packing_.columns(), 0.0F);
     for (int group = 0; group < groups; ++group) rows_of_group(group);
     for (const PanelRef& ref : visit_.panels) keys_of_panel(ref.panel % kChunkPanels);

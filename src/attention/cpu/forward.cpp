@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attention/cpu/tile_plan.h"
+#include "core/rounding.h"
 
 namespace longca::cpu {
 namespace {
@@ -64,7 +65,7 @@ struct Forward::Scratch {
 };
 
 Forward::Forward(const BlockedSetup& setup)
-    : setup_(setup), panels_(round_up(setup.problem.tokens_k, kPanelKeys) / kPanelKeys) {
+    : setup_(setup), panels_(ceil_div(setup.problem.tokens_k, kPanelKeys)) {
   const Packing& packing = setup.packing;
   key_words_ = panels_ * packing.panel_words();
   const Packing& values = setup.value_packing;
@@ -136,7 +137,7 @@ void Forward::run_tile(const ForwardArgs& args, const Item& item, Scratch scratc
   const HeadTiles& head = setup_.tiles(item.head);
   const QueryTile& tile = head.tiles[static_cast<std::size_t>(item.tile)];
   const std::int64_t columns = setup_.value_packing.columns();
-  const int groups = static_cast<int>((tile.rows.size() + kGroupRows - 1) / kGroupRows);
+  const int groups = static_cast<int>(ceil_div(tile.rows.size(), kGroupRows));
   setup_.packing.rows(args.q, item.head, tile.rows, groups * kGroupRows, scratch.queries);
   std::fill_n(scratch.o, groups * kGroupRows * columns, 0.0F);
   std::fill_n(scratch.states, groups, SoftmaxState::without_keys());

@@ -11,6 +11,7 @@
 #include "attention/cpu/kernels.h"
 #include "attention/cpu/naive_math.h"
 #include "core/error.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 
 namespace longca {
@@ -21,7 +22,7 @@ constexpr std::int64_t kRows = 64;  ///< rows of a matrix per task
 
 void for_row_blocks(std::int64_t rows,
                     const std::function<void(std::int64_t, std::int64_t)>& body) {
-  ThreadPool::global().parallel_for((rows + kRows - 1) / kRows, [&](std::int64_t block, int) {
+  ThreadPool::global().parallel_for(ceil_div(rows, kRows), [&](std::int64_t block, int) {
     body(block * kRows, std::min(rows, (block + 1) * kRows));
   });
 }

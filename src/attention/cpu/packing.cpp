@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/rounding.h"
 
 namespace longca::cpu {
 namespace {
@@ -49,7 +50,7 @@ Packing::Packing(DType dtype, std::int64_t dim, const MicroKernels& kernels)
       dtype_(dtype),
       pairs_(kernels.pairs),
       dim_(dim),
-      dim_words_(pairs_ ? (dim + 1) / 2 : dim),
+      dim_words_(pairs_ ? ceil_div(dim, 2) : dim),
       row_stride_(round_up(dim_words_, 16) + 16),
       columns_(round_up(dim, kPanelKeys)) {
   LONGCA_CHECK(!pairs_ || dtype == DType::bfloat16, "only bfloat16 is packed in pairs");

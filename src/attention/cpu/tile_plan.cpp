@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/rounding.h"
+
 namespace longca::cpu {
 namespace {
 
@@ -44,7 +46,7 @@ class TileBuilder {
         head_(head),
         out_(out),
         differs_(rows_that_differ(mask)),
-        panels_(static_cast<std::size_t>((mask.k_tokens() + kPanelKeys - 1) / kPanelKeys)),
+        panels_(static_cast<std::size_t>(ceil_div(mask.k_tokens(), kPanelKeys))),
         change_(panels_ + 1),
         touched_(panels_) {}
 
@@ -76,8 +78,7 @@ class TileBuilder {
     std::fill(touched_.begin(), touched_.end(), std::uint8_t{0});
     for (const RowRun& run : runs_) {
       for (const Range& keys : run.keys) {
-        const auto whole_begin =
-            static_cast<std::size_t>(round_up(keys.begin, kPanelKeys) / kPanelKeys);
+        const auto whole_begin = static_cast<std::size_t>(ceil_div(keys.begin, kPanelKeys));
         const auto whole_end = static_cast<std::size_t>(keys.end / kPanelKeys);
         if (whole_begin < whole_end) {
           change_[whole_begin] += run.rows;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 namespace longca::cpu {
 
 /// Query rows per micro-kernel: 8 × 32 float32 accumulators take 16 AVX-512 registers, which hides
@@ -24,9 +22,5 @@ inline constexpr int kChunkKeys = kChunkPanels * kPanelKeys;
 inline constexpr int kScoreStride = kStepPanels * kPanelKeys + 16;
 
 static_assert(kTileRows % kGroupRows == 0 && kChunkPanels <= kStepPanels);
-
-constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 }  // namespace longca::cpu

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "attention/reference/tile_math.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -105,7 +106,7 @@ TilePasses<Real>::TilePasses(const ReferenceProblem& problem)
       softcap_(static_cast<Real>(problem.shape.softcap)),
       dim_(problem.shape.head_dim),
       value_dim_(problem.shape.value_dim()),
-      row_((dim_ + 3) / 4 * 4),
+      row_(round_up(dim_, 4)),
       owner_a_(reals(row_ * kTile)),
       owner_b_(reals(row_ * kTile)),
       partner_a_(reals(row_ * kTile)),

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/rounding.h"
 #include "mask/mask.h"
 
 namespace longca {
@@ -12,7 +13,7 @@ namespace longca {
 inline constexpr std::int64_t kTile = 64;
 
 constexpr std::int64_t tile_count(std::int64_t tokens) {
-  return (tokens + kTile - 1) / kTile;
+  return ceil_div(tokens, kTile);
 }
 
 /// The side whose results a pass accumulates. Its tile is the owner, and the tiles of the other

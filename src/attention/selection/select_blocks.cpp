@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "core/error.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "mask/smallest.h"
 #ifdef LONGCA_WITH_CUDA
@@ -121,16 +122,15 @@ BlockLists select_blocks(const Problem& problem, const ConstTensorView& q, const
     std::copy_n(indices.begin(), kept, lists.indices.begin() + lists.offsets[at]);
   };
   const std::int64_t rows = lists.heads * q_blocks;
-  ThreadPool::global().parallel_for(
-      (rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task, int) {
-        std::vector<float> scores;
-        std::vector<std::uint32_t> numbers;
-        std::vector<std::int32_t> indices(static_cast<std::size_t>(k_blocks));
-        const std::int64_t end = std::min((task + 1) * kRowsPerTask, rows);
-        for (std::int64_t row = task * kRowsPerTask; row < end; ++row) {
-          select_row(row, scores, numbers, indices);
-        }
-      });
+  ThreadPool::global().parallel_for(ceil_div(rows, kRowsPerTask), [&](std::int64_t task, int) {
+    std::vector<float> scores;
+    std::vector<std::uint32_t> numbers;
+    std::vector<std::int32_t> indices(static_cast<std::size_t>(k_blocks));
+    const std::int64_t end = std::min((task + 1) * kRowsPerTask, rows);
+    for (std::int64_t row = task * kRowsPerTask; row < end; ++row) {
+      select_row(row, scores, numbers, indices);
+    }
+  });
   return lists;
 }
 

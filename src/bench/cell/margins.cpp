@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/rounding.h"
+
 namespace longca {
 namespace {
 
@@ -15,7 +17,7 @@ constexpr std::int64_t kLargePage = std::int64_t{2} << 20;
 
 std::int64_t begin_behind_margin(std::int64_t end, std::int64_t bytes) {
   const std::int64_t alignment = bytes < kLargePage ? kOutputMargin : kLargePage;
-  return (end + kOutputMargin + alignment - 1) / alignment * alignment;
+  return round_up(end + kOutputMargin, alignment);
 }
 
 void Margins::add(const char* name, void* data, std::int64_t bytes) {

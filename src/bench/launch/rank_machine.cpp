@@ -19,6 +19,7 @@
 #include "core/parse.h"
 #include "core/process.h"
 #include "core/thread_pool.h"
+#include "parallel/plan/rank_limits.h"
 #include "parallel/transport/transports.h"
 
 namespace longca {
@@ -102,8 +103,6 @@ constexpr LaunchVariables kLaunchers[] = {
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
 };
 
-constexpr int kMaxSlots = 1 << 16;  ///< of a host, and of all
-
 /// What mpirun reads of a host beside its slots.
 constexpr const char* kOtherWords[] = {"max_slots", "max-slots", "port", "user", "username"};
 
@@ -120,8 +119,8 @@ int slots_of_line(std::istringstream& words, const std::string& path, int line) 
             lacks_count ? ", in one word" : suggestion(key, std::vector<std::string>{"slots"}));
       }
       const std::int64_t slots = parse_count("slots", word.substr(6));
-      if (slots < 1 || slots > kMaxSlots) {
-        throw_input_error("slots {}: at least 1, at most {}", slots, kMaxSlots);
+      if (slots < 1 || slots > kMaxRunningRanks) {
+        throw_input_error("slots {}: at least 1, at most {}", slots, kMaxRunningRanks);
       }
       found = static_cast<int>(slots);
     } catch (const InputError& error) {
@@ -141,8 +140,9 @@ std::optional<int> asked_ranks_per_node() {
 std::optional<int> asked_ranks_per_node(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const std::int64_t ranks = parse_count("LONGCA_RANKS_PER_NODE", text);
-  if (ranks < 1 || ranks > kMaxSlots) {
-    throw_input_error("LONGCA_RANKS_PER_NODE is {}: at least 1, at most {}", ranks, kMaxSlots);
+  if (ranks < 1 || ranks > kMaxRunningRanks) {
+    throw_input_error("LONGCA_RANKS_PER_NODE is {}: at least 1, at most {}", ranks,
+                      kMaxRunningRanks);
   }
   return static_cast<int>(ranks);
 }
@@ -190,8 +190,9 @@ HostSlots hostfile_slots(const std::string& path) {
     const int here = slots_of_line(words, path, number);
     if (slots.all == 0) slots.of_first_host = here;
     slots.all += here;
-    if (slots.all > kMaxSlots) {
-      throw_input_error("hostfile '{}' has more than {} slots", path, kMaxSlots);
+    if (slots.all > kMaxRunningRanks) {
+      throw_input_error("hostfile '{}' has {} slots by line {}: more than {}", path, slots.all,
+                        number, kMaxRunningRanks);
     }
   });
   if (slots.all == 0) throw_input_error("hostfile '{}' names no host", path);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -33,7 +34,7 @@ std::int64_t cut(std::int64_t bytes, std::int64_t i, std::int64_t count) {
 /// The bytes that all ranks know. The words' order is that of the generator on every machine.
 std::vector<std::uint64_t> random_words(std::int64_t bytes) {
   std::mt19937_64 random(20261125);
-  std::vector<std::uint64_t> words(static_cast<std::size_t>(bytes + 7) / 8);
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(ceil_div(bytes, 8)));
   std::ranges::generate(words, std::ref(random));
   return words;
 }

@@ -14,6 +14,7 @@
 #include "bench/ranks/min_bytes.h"
 #include "bench/ranks/rank_team.h"
 #include "bench/suite/scheme_axes.h"
+#include "parallel/transport/long_wait.h"
 
 namespace longca {
 namespace {
@@ -264,7 +265,6 @@ void RankCell::expect_same_bits(std::uint64_t verified) {
 /// Waits for the pass. Tells the parent when this rank's device starts and stops waiting for other
 /// ranks, which shows the rank that hangs when none moves.
 void RankCell::wait_for(LaneTimes& times) const {
-  constexpr std::chrono::milliseconds kLongWait{500};
   constexpr std::chrono::microseconds kPollInterval{100};
   const auto begin = SteadyClock::now();
   bool waits = false;

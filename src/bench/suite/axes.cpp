@@ -20,6 +20,7 @@
 #include "mask/lengths.h"
 #include "mask/own_lengths.h"
 #include "mask/own_mask.h"
+#include "parallel/plan/rank_limits.h"
 
 namespace longca {
 namespace {
@@ -28,7 +29,6 @@ using nlohmann::json;
 
 constexpr std::int64_t kMaxHeads = 4096;
 constexpr std::int64_t kMaxDim = 1024;
-constexpr std::int64_t kMaxRanks = 1 << 20;
 constexpr std::int64_t kMaxSeed = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kDefaultWindow = 1024;
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <new>
 
+#include "core/rounding.h"
+
 namespace longca {
 namespace {
 
@@ -17,7 +19,7 @@ std::int64_t rounded(std::int64_t bytes) {
   constexpr std::int64_t kLarge = std::int64_t{2} << 20;
   const auto power = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes)));
   const std::int64_t unit = bytes < kLarge ? std::max(power / 8, kSmall) : kLarge;
-  return std::max(unit, (bytes + unit - 1) / unit * unit);
+  return std::max(unit, round_up(bytes, unit));
 }
 
 }  // namespace

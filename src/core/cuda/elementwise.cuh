@@ -7,6 +7,7 @@
 
 #include "core/cuda/error.h"
 #include "core/cuda/rows.h"
+#include "core/rounding.h"
 
 // Elementwise kernels over rows of any strides.
 
@@ -26,7 +27,7 @@ struct Divisor {
   explicit Divisor(std::uint32_t d) : divisor(d) {
     const auto bits = static_cast<std::uint32_t>(std::bit_width(d - 1));
     shift = 31 + bits;
-    multiplier = static_cast<std::uint32_t>(((std::uint64_t{1} << shift) + d - 1) / d);
+    multiplier = static_cast<std::uint32_t>(ceil_div(std::uint64_t{1} << shift, d));
   }
   __device__ std::uint32_t quotient(std::uint32_t n) const {
     return static_cast<std::uint32_t>((std::uint64_t{n} * multiplier) >> shift);
@@ -101,7 +102,7 @@ void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Opera
   const std::int64_t max_outer = std::max<std::int64_t>(1, kMaxPieces / per_outer);
   for (std::int64_t first = 0; first < rows.outer; first += max_outer) {
     const Walk walk = Walk::of(rows, per_row, first, std::min(max_outer, rows.outer - first));
-    const unsigned blocks = (walk.total - 1) / kPerBlock + 1;
+    const unsigned blocks = ceil_div(walk.total, kPerBlock);
     if (flat) {
       elementwise<true><<<blocks, kThreads, 0, stream>>>(walk, operation);
     } else {

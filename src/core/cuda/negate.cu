@@ -2,6 +2,7 @@
 
 #include "core/cuda/cuda_device.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -63,7 +64,7 @@ void cuda_negate(std::span<const HeadColumn> columns, Stream stream) {
     std::transform(some.begin(), some.end(), table.columns, in_bytes);
     std::int64_t elements = 1;
     for (const Column& x : table.columns) elements = std::max(elements, x.tokens * x.heads);
-    const std::int64_t blocks = std::min((elements + kThreads - 1) / kThreads, kMaxBlocks);
+    const std::int64_t blocks = std::min(ceil_div(elements, kThreads), kMaxBlocks);
     const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(some.size()));
     negate<<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(table);
     LONGCA_CUDA(cudaGetLastError());

@@ -2,6 +2,7 @@
 
 #include "core/cuda/elementwise.cuh"
 #include "core/cuda/rows.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -40,7 +41,7 @@ struct CopyTable {
     copies[count] = {Pieces<uint4>(source), Pieces<uint4>(target)};
     walks[count] = walk;
     flat[count] = target.outer * target.inner == 1;
-    first_block[count + 1] = first_block[count] + (walk.total + kPerBlock - 1) / kPerBlock;
+    first_block[count + 1] = first_block[count] + ceil_div(walk.total, kPerBlock);
     ++count;
   }
 };

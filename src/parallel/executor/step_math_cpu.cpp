@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "parallel/executor/step_math.h"
 
@@ -32,11 +33,10 @@ void expect_one_shape(const ConstTensorView& o, const ConstLseView& lse) {
 void for_tokens(const ConstTensorView& shape, const std::function<void(std::int64_t token)>& body) {
   const std::int64_t row = std::max<std::int64_t>(1, shape.heads * shape.dim);
   const std::int64_t block = std::max<std::int64_t>(1, kBlockElements / row);
-  ThreadPool::global().parallel_for(
-      (shape.tokens + block - 1) / block, [&](std::int64_t item, int) {
-        const std::int64_t end = std::min(shape.tokens, (item + 1) * block);
-        for (std::int64_t t = item * block; t < end; ++t) body(t);
-      });
+  ThreadPool::global().parallel_for(ceil_div(shape.tokens, block), [&](std::int64_t item, int) {
+    const std::int64_t end = std::min(shape.tokens, (item + 1) * block);
+    for (std::int64_t t = item * block; t < end; ++t) body(t);
+  });
 }
 
 /// to[i] = f(to[i], from[i]) in float32 for all elements of the two tensors.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/rounding.h"
 #include "mask/mask_slice.h"
 
 namespace longca {
@@ -97,7 +98,7 @@ AtomPart AtomAreas::end_of(const AtomPart& part, double excess, double filling,
   const std::int64_t origin = atoms_[part.atom].tokens.begin;
   const double* sums = areas_until(part.atom).data();
   const std::int64_t first = (part.tokens.begin - origin) / grain_;
-  const std::int64_t last = (part.tokens.end - origin + grain_ - 1) / grain_;
+  const std::int64_t last = ceil_div(part.tokens.end - origin, grain_);
   const auto tokens = [&](std::int64_t from) { return part.tokens.end - origin - from * grain_; };
   const auto missing = [&](std::int64_t from) {
     return excess - (sums[last] - sums[from] - filling * static_cast<double>(tokens(from)));
@@ -126,7 +127,7 @@ const std::vector<double>& AtomAreas::areas_until(std::size_t atom) {
   std::vector<double>& sums = areas_until_[atom];
   if (!sums.empty()) return sums;
   const Range tokens = atoms_[atom].tokens;
-  sums.resize(static_cast<std::size_t>((tokens.size() + grain_ - 1) / grain_) + 1, 0.0);
+  sums.resize(static_cast<std::size_t>(ceil_div(tokens.size(), grain_)) + 1, 0.0);
   for (const MaskSlice& slice : mask_.slices()) {
     const Band band = Band::of(slice);
     const Range rows = intersect(band.rows(), tokens);

@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "core/rounding.h"
 #include "mask/mask_slice.h"
 
 namespace longca {
@@ -236,10 +237,6 @@ class Partition {
   std::vector<double> loads_;
   double mean_ = 0;
 };
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 bool is_too_short(std::int64_t length, std::int64_t chunks, double imbalance) {
   const std::int64_t min_tokens = imbalance > kPoorImbalance ? kMinTokens : kTileTokens;

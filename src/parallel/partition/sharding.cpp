@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/rounding.h"
 #include "mask/mask_slice.h"
 #include "mask/range.h"
 #include "parallel/partition/balanced_partition.h"
@@ -27,7 +28,7 @@ Range part_of(std::int64_t total, std::int64_t parts, std::int64_t i) {
 
 std::int64_t padded_chunk(std::int64_t length, int cp_ranks) {
   const std::int64_t chunks = 2 * std::int64_t{cp_ranks};
-  return (length + chunks - 1) / chunks;
+  return ceil_div(length, chunks);
 }
 
 /// Ascending, not touching. `chunks`: padded_chunk of each document.

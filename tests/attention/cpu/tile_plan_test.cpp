@@ -7,6 +7,7 @@
 #include <random>
 
 #include "attention/cpu/random_problem.h"
+#include "core/rounding.h"
 
 namespace longca::cpu {
 namespace {

@@ -207,7 +207,7 @@ TEST(Hostfile, CountsSlots) {
     expect_input_error([&] { hostfile_slots(file); }, "hosts:1: slots ");
   }
   write_file(file, "node1 slots=64K\nnode2 slots=64K\n");
-  expect_input_error([&] { hostfile_slots(file); }, "more than 65536 slots");
+  expect_input_error([&] { hostfile_slots(file); }, "has 131072 slots by line 2: more than 65536");
   expect_input_error([] { hostfile_slots("/no/such/file"); }, "cannot read /no/such/file: No such");
 }
 

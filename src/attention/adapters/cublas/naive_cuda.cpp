@@ -10,6 +10,7 @@
 #include "attention/kernels/common/sink.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace naive {
@@ -23,8 +24,7 @@ cudaStream_t cuda_stream(Stream stream) {
 }
 
 std::int64_t pitch_of(const Problem& p) {
-  return std::max<std::int64_t>(1, (p.tokens_k + kPitchMultiple - 1) / kPitchMultiple) *
-         kPitchMultiple;
+  return std::max(round_up(p.tokens_k, kPitchMultiple), kPitchMultiple);
 }
 
 /// Bytes of all score matrices, as a double, because they may exceed 2^63.

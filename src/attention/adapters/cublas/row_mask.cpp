@@ -5,6 +5,7 @@
 
 #include "core/cuda/upload.h"
 #include "core/device.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -53,7 +54,7 @@ void add_blocks(RowMask& rows, const BlockLists& lists) {
   rows.block_of_key = token_blocks(lists.k_bounds);
   rows.heads = lists.heads;
   rows.q_blocks = static_cast<std::int32_t>(lists.q_blocks());
-  rows.words = static_cast<std::int32_t>((lists.k_blocks() + 31) / 32);
+  rows.words = static_cast<std::int32_t>(ceil_div(lists.k_blocks(), 32));
   rows.kept.resize(static_cast<std::size_t>(lists.heads * lists.q_blocks() * rows.words));
   for (int head = 0; head < lists.heads; ++head) {
     for (std::int64_t i = 0; i < lists.q_blocks(); ++i) {

@@ -7,6 +7,7 @@
 #include "attention/adapters/cublas/softmax.h"
 #include "core/cuda/element_type.cuh"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::naive {
 namespace {
@@ -290,7 +291,7 @@ dim3 grid_of(std::int64_t tokens, std::int64_t heads) {
 /// Bytes of shared memory for the bits of a row; opts in to more than the default if needed.
 template <typename Kernel>
 std::size_t bits_for(const Kernel& kernel, std::int64_t pitch) {
-  const std::int64_t bytes = (pitch + 31) / 32 * 4;
+  const std::int64_t bytes = ceil_div(pitch, 32) * 4;
   LONGCA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)));
   return static_cast<std::size_t>(bytes);

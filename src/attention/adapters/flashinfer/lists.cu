@@ -1,6 +1,7 @@
 #include "attention/adapters/flashinfer/launch.h"
 #include "attention/kernels/common/logarithms.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::flashinfer {
 namespace {
@@ -40,8 +41,8 @@ __global__ void list_keys(KeyPages keys, std::int32_t* pages) {
 }  // namespace
 
 void launch_transpose_lse(const float* row_lse, const LseView& lse, cudaStream_t stream) {
-  const dim3 grid(static_cast<unsigned>((lse.tokens + kSide - 1) / kSide),
-                  static_cast<unsigned>((lse.heads + kSide - 1) / kSide));
+  const dim3 grid(static_cast<unsigned>(ceil_div(lse.tokens, kSide)),
+                  static_cast<unsigned>(ceil_div(lse.heads, kSide)));
   transpose_lse<<<grid, dim3(kSide, 8), 0, stream>>>(row_lse, lse);
   LONGCA_CUDA(cudaGetLastError());
 }

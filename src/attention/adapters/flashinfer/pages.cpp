@@ -12,6 +12,7 @@
 #include "attention/absent_kernel.h"
 #include "attention/adapters/block_form.h"
 #include "attention/adapters/flashinfer/flashinfer.h"
+#include "core/rounding.h"
 
 namespace longca::flashinfer {
 namespace {
@@ -109,7 +110,7 @@ std::vector<PageRow> page_rows(const BlockLists& blocks) {
     for (std::int64_t i = 0; i < blocks.q_blocks(); ++i) {
       const std::int64_t keys = row_keys(blocks, page, blocks.kept(list, i));
       rows.push_back({first, keys});
-      first += (keys + page - 1) / page;
+      first += ceil_div(keys, page);
     }
   }
   return rows;
@@ -127,7 +128,7 @@ WorkList assign_work(const BlockLists& blocks, int heads_q, int tile_q, int ctas
                              [&](std::size_t row) { return rows[row].keys; });
     for (const std::size_t row : order) {
       const auto block = static_cast<std::int64_t>(row % q_blocks);
-      const std::int64_t tiles = (size_of_block(blocks.q_bounds, block) + tile_q - 1) / tile_q;
+      const std::int64_t tiles = ceil_div(size_of_block(blocks.q_bounds, block), tile_q);
       for (std::int64_t tile = tiles - 1; tile >= 0; --tile) {
         assigner.assign({row, head, static_cast<std::int32_t>(tile)}, rows[row].keys);
       }

@@ -4,6 +4,7 @@
 #include "attention/inputs/normal.h"
 #include "core/cuda/error.h"
 #include "core/philox.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -48,8 +49,8 @@ __global__ void draw(T* to, std::int64_t first, std::int64_t end, PhiloxKey key,
 void cuda_draw(void* to, DType dtype, std::int64_t first, std::int64_t count, std::uint64_t seed,
                InputTensor id, const InputShape& shape, Stream stream) {
   if (count == 0) return;
-  const std::int64_t fours = (first + count + 3) / 4 - first / 4;
-  const std::int64_t wanted = (fours + kThreads - 1) / kThreads;
+  const std::int64_t fours = ceil_div(first + count, 4) - first / 4;
+  const std::int64_t wanted = ceil_div(fours, kThreads);
   const auto blocks = static_cast<unsigned>(std::min(wanted, kMaxBlocks));
   const std::uint32_t counter = kInputDomain + static_cast<std::uint32_t>(id);
   const PhiloxKey key = philox_key(seed);

@@ -4,6 +4,7 @@
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/common/mma/tile_list.cuh"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::fa2_sparse {
 namespace {
@@ -47,7 +48,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
   };
   const int tiles_per_block = params.q_block / kTileM;
   // One run per list: heads that share it are processed together, kListCapacity tiles at a time.
-  const int chunks = (tiles.q + kListCapacity - 1) / kListCapacity;
+  const int chunks = ceil_div(tiles.q, kListCapacity);
   for (int run = 0; run < heads / params.heads_per_list * chunks; ++run) {
     const int first_head = unit * heads + run / chunks * params.heads_per_list;
     const std::uint32_t* kept =
@@ -66,7 +67,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
 template <typename Shape>
 void launch(const BackwardParams& params, cudaStream_t stream) {
   backward_pass<Shape>(params, params, stream, [&] {
-    const int key_tiles = (params.tokens_k + Shape::kTileN - 1) / Shape::kTileN;
+    const int key_tiles = ceil_div(params.tokens_k, Shape::kTileN);
     constexpr int kBytes = sizeof(BackwardShared<Shape>);
     LONGCA_CUDA(cudaFuncSetAttribute(backward_kernel<Shape>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));

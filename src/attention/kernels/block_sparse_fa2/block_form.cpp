@@ -14,8 +14,8 @@
 namespace longca::fa2_sparse {
 namespace {
 
-/// The common length of all blocks but the last, which may be shorter; of a single block, the
-/// smallest even multiple of kBlockUnit that holds it. Nothing if lengths differ.
+/// The common length of all blocks but the last, which may be shorter; of a single block, or none,
+/// the first even multiple of kBlockUnit beyond its tokens. Nothing if lengths differ.
 std::optional<std::int64_t> block_length(const std::vector<std::int64_t>& bounds) {
   const std::int64_t tokens = bounds.back();
   if (bounds.size() <= 2) return (tokens / (2 * kBlockUnit) + 1) * (2 * kBlockUnit);

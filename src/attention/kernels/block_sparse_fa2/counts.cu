@@ -1,5 +1,6 @@
 #include "attention/kernels/block_sparse_fa2/launch.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::fa2_sparse {
 namespace {
@@ -23,7 +24,7 @@ __global__ void __launch_bounds__(kWarps * 32)
   const Tokens own{first, min(first + grid.tile_tokens, grid.own_tokens)};
   const Tokens seen = grid.by_queries ? blocks.band.keys_of(own) : blocks.band.rows_of(own);
   const int begin = seen.begin / grid.other_block;
-  const int end = (seen.end + grid.other_block - 1) / grid.other_block;
+  const int end = ceil_div(seen.end, grid.other_block);
   const std::uint32_t* row =
       blocks.words +
       (static_cast<std::int64_t>(work / tiles) * blocks.list_rows + first / grid.own_block) *
@@ -43,7 +44,7 @@ void count_blocks(const BlockArgs& blocks, const TileGrid& grid, std::int32_t* c
                   cudaStream_t stream) {
   const int rows = blocks.lists * grid.tiles();
   if (rows == 0) return;
-  count_kernel<<<static_cast<unsigned>((rows + kWarps - 1) / kWarps), kWarps * 32, 0, stream>>>(
+  count_kernel<<<static_cast<unsigned>(ceil_div(rows, kWarps)), kWarps * 32, 0, stream>>>(
       blocks, grid, grid.tiles(), counts);
   LONGCA_CUDA(cudaGetLastError());
 }

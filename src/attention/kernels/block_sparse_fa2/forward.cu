@@ -3,6 +3,7 @@
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/common/mma/tile_list.cuh"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::fa2_sparse {
 namespace {
@@ -50,8 +51,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Shared*>(shared_bytes);
 
-  const int row_tiles = (params.tokens_q + kRows - 1) / kRows;
-  const int key_tiles = (params.tokens_k + kTileN - 1) / kTileN;
+  const int row_tiles = ceil_div(params.tokens_q, kRows);
+  const int key_tiles = ceil_div(params.tokens_k, kTileN);
   const int work = params.order[blockIdx.x];
   const int first_head = work / row_tiles * Shape::kHeads;
   const int row_begin = work % row_tiles * kRows;
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
 
 template <typename Shape>
 void launch(const ForwardParams& params, cudaStream_t stream) {
-  const int row_tiles = (params.tokens_q + Shape::kRows - 1) / Shape::kRows;
+  const int row_tiles = ceil_div(params.tokens_q, Shape::kRows);
   if (row_tiles == 0) return;
   constexpr int kBytes = sizeof(typename Shape::Shared);
   LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,

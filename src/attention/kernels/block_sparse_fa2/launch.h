@@ -7,6 +7,7 @@
 #include "attention/kernels/block_sparse_fa2/band.h"
 #include "attention/kernels/common/mma/params.h"
 #include "core/dtype.h"
+#include "core/rounding.h"
 
 namespace longca::fa2_sparse {
 
@@ -79,7 +80,7 @@ struct TileGrid {
   int other_block;  ///< tokens per block on the other side
   bool by_queries;  ///< forward
 
-  int tiles() const { return (own_tokens + tile_tokens - 1) / tile_tokens; }
+  int tiles() const { return ceil_div(own_tokens, tile_tokens); }
 };
 
 /// counts [lists, tiles]: blocks that a CTA of the tile visits.

@@ -3,6 +3,7 @@
 
 #include "attention/kernels/common/block_map.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -18,7 +19,7 @@ cudaStream_t queue(Stream stream) {
 }
 
 unsigned blocks_for(std::int64_t items, std::int64_t per_block) {
-  return static_cast<unsigned>((items + per_block - 1) / per_block);
+  return static_cast<unsigned>(ceil_div(items, per_block));
 }
 
 /// One warp per row.

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kSinkThreads)
   store_sink_gradient<kSinkThreads>(sum, accumulate, dsink[head]);
 }
 
-/// Launches it behind what computed the terms.
+/// Launches sink_gradient_kernel, on the stream of the kernel that computes the terms.
 template <typename TermsOf>
 void launch_sink_gradient(const TermsOf& terms_of, const float* sink, float* dsink, int heads,
                           int tokens, bool accumulate, cudaStream_t stream) {

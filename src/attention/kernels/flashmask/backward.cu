@@ -4,6 +4,7 @@
 #include "attention/kernels/flashmask/launch.h"
 #include "attention/kernels/flashmask/work_items.cuh"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::flashmask {
 namespace {
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) backward_kernel(const Back
 template <typename Shape>
 void launch(const BackwardParams& params, cudaStream_t stream) {
   backward_pass<Shape>(params, params, stream, [&] {
-    const int key_blocks = (params.tokens_k + Shape::kTileN - 1) / Shape::kTileN;
+    const int key_blocks = ceil_div(params.tokens_k, Shape::kTileN);
     constexpr int kBytes = sizeof(BackwardShared<Shape>);
     LONGCA_CUDA(cudaFuncSetAttribute(backward_kernel<Shape>,
                                      cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));

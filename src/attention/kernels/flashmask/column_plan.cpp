@@ -10,6 +10,7 @@
 #include "attention/kernels/common/mma/head_parts.h"
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/flashmask/flashmask_native.h"
+#include "core/rounding.h"
 #include "cost/schedule.h"
 
 namespace longca::flashmask {
@@ -37,9 +38,8 @@ std::vector<BlockBounds> bounds_of(std::span<const Column> columns, std::int64_t
 
 /// The row blocks within the rows that every column of a key block masks, as `classify` decides.
 Range masked_blocks(const IntervalBounds& bounds, std::int64_t q_tokens, std::int64_t tile_m) {
-  const std::int64_t row_blocks = (q_tokens + tile_m - 1) / tile_m;
-  const std::int64_t begin =
-      std::min<std::int64_t>((std::int64_t{bounds.start_max} + tile_m - 1) / tile_m, row_blocks);
+  const std::int64_t row_blocks = ceil_div(q_tokens, tile_m);
+  const std::int64_t begin = std::min(ceil_div(bounds.start_max, tile_m), row_blocks);
   const std::int64_t end = bounds.end_min >= q_tokens ? row_blocks : bounds.end_min / tile_m;
   return {begin, std::max(begin, end)};
 }
@@ -76,7 +76,7 @@ std::int64_t longest_cta(const TilePlan& plan, const BackwardWork& work, int par
 std::vector<Column> padded_columns(const ColumnIntervals& intervals, std::int64_t tile_n) {
   const std::size_t count = intervals.lt_start.size();
   const auto width = static_cast<std::size_t>(tile_n);
-  std::vector<Column> columns((count + width - 1) / width * width, Column{{0, INT32_MAX}, {0, 0}});
+  std::vector<Column> columns(round_up(count, width), Column{{0, INT32_MAX}, {0, 0}});
   for (std::size_t k = 0; k < count; ++k) {
     columns[k] = {{intervals.lt_start[k], intervals.lt_end[k]},
                   {intervals.ut_start[k], intervals.ut_end[k]}};
@@ -88,7 +88,7 @@ TilePlan plan_tiles(std::span<const Column> columns, std::int64_t q_tokens, std:
                     std::int64_t tile_n) {
   TilePlan plan;
   plan.bounds = bounds_of(columns, tile_n);
-  const std::int64_t row_blocks = (q_tokens + tile_m - 1) / tile_m;
+  const std::int64_t row_blocks = ceil_div(q_tokens, tile_m);
   // Tiles to visit per row block = all − those that an interval masks, by a difference array.
   std::vector<std::int64_t> change(static_cast<std::size_t>(row_blocks) + 1, 0);
   change[0] = static_cast<std::int64_t>(plan.bounds.size());

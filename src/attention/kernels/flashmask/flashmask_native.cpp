@@ -12,6 +12,7 @@
 #include "core/cuda/upload.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/rounding.h"
 #include "mask/convert.h"
 
 namespace longca {
@@ -68,7 +69,7 @@ class FlashmaskPlan final : public Plan {
 
  private:
   TilePlan plan(std::span<const Column> columns, int tile_m, int tile_n) const {
-    const std::int64_t used = padded(problem_.tokens_k, tile_n);
+    const std::int64_t used = round_up(problem_.tokens_k, tile_n);
     return plan_tiles(columns.first(static_cast<std::size_t>(used)), problem_.tokens_q, tile_m,
                       tile_n);
   }

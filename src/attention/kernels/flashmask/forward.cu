@@ -3,6 +3,7 @@
 #include "attention/kernels/flashmask/launch.h"
 #include "attention/kernels/flashmask/work_items.cuh"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::flashmask {
 namespace {
@@ -42,8 +43,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<ForwardShared<Shape>*>(shared_bytes);
 
-  const int row_blocks = (params.tokens_q + kTileM - 1) / kTileM;
-  const int key_blocks = (params.tokens_k + kTileN - 1) / kTileN;
+  const int row_blocks = ceil_div(params.tokens_q, kTileM);
+  const int key_blocks = ceil_div(params.tokens_k, kTileN);
   const WorkItem work = work_item(params.order, row_blocks, params.heads_q, params.section_heads);
   const int row_begin = work.block * kTileM;
   const int row_end = min(row_begin + kTileM, params.tokens_q);
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
 
 template <typename Shape>
 void launch(const ForwardParams& params, cudaStream_t stream) {
-  const int row_blocks = (params.tokens_q + Shape::kTileM - 1) / Shape::kTileM;
+  const int row_blocks = ceil_div(params.tokens_q, Shape::kTileM);
   if (row_blocks == 0) return;
   constexpr int kBytes = sizeof(ForwardShared<Shape>);
   LONGCA_CUDA(cudaFuncSetAttribute(forward_kernel<Shape>,

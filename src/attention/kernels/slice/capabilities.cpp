@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <cstdint>
+
 #include "attention/absent_kernel.h"
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/slice.h"
@@ -27,6 +31,13 @@ Capabilities slice_capabilities() {
   can.backward_tile = {.rows = 64, .keys = 128, .packed_heads = 8};
   can.backward_bytes = {.per_q = 4, .per_row = 8};
   return can;
+}
+
+Support check_head_lists(const Problem& problem, const Mask& mask) {
+  if (std::int64_t{problem.heads_q} * mask.heads() <= INT32_MAX) return {};
+  return Support::unsupported(
+      fmt::format("slice takes {} query heads with block lists of {} at most, not of {}",
+                  problem.heads_q, INT32_MAX / problem.heads_q, mask.heads()));
 }
 
 #ifndef LONGCA_WITH_CUDA

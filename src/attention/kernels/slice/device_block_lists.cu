@@ -4,6 +4,7 @@
 #include "attention/kernels/slice/device_lists.h"
 #include "core/cuda/error.h"
 #include "core/device.h"
+#include "core/rounding.h"
 
 namespace longca::slice {
 namespace {
@@ -101,7 +102,7 @@ DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack,
   const TileArgs args = {BlockMap::of(mask).bits(), q_block.as<std::int32_t>(),
                          plan.tiles_per_list(), static_cast<int>(plan.tiles()),
                          plan.block_sub_tiles};
-  const auto blocks = static_cast<unsigned>((plan.tiles() + kThreads - 1) / kThreads);
+  const auto blocks = static_cast<unsigned>(ceil_div(plan.tiles(), kThreads));
   std::vector<BlockTileCounts> counts(static_cast<std::size_t>(plan.tiles()));
   const Buffer device_counts(gpu.memory(), plan.tiles() * sizeof(BlockTileCounts));
   count_tiles<<<blocks, kThreads, 0, stream>>>(args, device_counts.as<BlockTileCounts>());
@@ -137,7 +138,7 @@ DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
                                    plan.sub_tiles(),
                                    kBackwardRows / pack,
                                    plan.window_blocks};
-  const auto blocks = static_cast<unsigned>((plan.tiles() + kThreads - 1) / kThreads);
+  const auto blocks = static_cast<unsigned>(ceil_div(plan.tiles(), kThreads));
   std::vector<TransposedBlockCounts> counts(static_cast<std::size_t>(plan.tiles()));
   const Buffer device_counts(
       gpu.memory(), plan.tiles() * static_cast<std::int64_t>(sizeof(TransposedBlockCounts)));

@@ -167,11 +167,7 @@ class SliceKernel final : public Kernel {
     if (Support support = check_capabilities(capabilities_, problem, mask); !support.ok()) {
       return support;
     }
-    if (std::int64_t{problem.heads_q} * mask.heads() > INT32_MAX) {  // kernels multiply these
-      return Support::unsupported(
-          fmt::format("slice takes {} query heads with block lists of {} at most, not of {}",
-                      problem.heads_q, INT32_MAX / problem.heads_q, mask.heads()));
-    }
+    if (Support lists = check_head_lists(problem, mask); !lists.ok()) return lists;
     if (path() == SlicePath::sm90) return check_wide(problem);
     if (is_padded(problem.head_dim) || is_wide(dims_of(problem))) {
       return Support::unsupported(

@@ -18,6 +18,9 @@ inline constexpr DimPair kWidePair = {192, 128};
 
 /// What slice can do; also in builds without CUDA.
 Capabilities slice_capabilities();
+/// Why the kernels cannot count query heads times the mask's block lists, which they do in 32 bits.
+/// Ok if they can.
+Support check_head_lists(const Problem& problem, const Mask& mask);
 
 /// Which set of kernels runs.
 enum class SlicePath : std::uint8_t {

@@ -4,6 +4,7 @@
 
 #include "core/cuda/error.h"
 #include "core/device.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 
 namespace longca {
@@ -43,7 +44,7 @@ void HeadCopier::copy(const ConstTensorView& x, std::int64_t head, std::vector<f
   copy_head_rows(x, head, 0, x.tokens, staging_.data());
   with_type_of(x.dtype, [&]<typename T>(T) {
     const auto* from = staging_.as<T>();
-    ThreadPool::global().parallel_for((count + kChunk - 1) / kChunk, [&](std::int64_t i, int) {
+    ThreadPool::global().parallel_for(ceil_div(count, kChunk), [&](std::int64_t i, int) {
       std::transform(from + i * kChunk, from + std::min((i + 1) * kChunk, count),
                      values.data() + i * kChunk,
                      [](T element) { return static_cast<float>(element); });

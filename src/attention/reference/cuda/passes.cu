@@ -4,6 +4,7 @@
 #include "attention/reference/cuda/tile_pass.cuh"
 #include "core/cuda/element_type.cuh"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -122,7 +123,7 @@ void statistics_of(const ConstTensorView& o, const ConstLseView& lse, const Cons
                    const int* heads, int count, const int* query_index, RowStatistic* rows,
                    cudaStream_t stream) {
   constexpr int kRowsOfBlock = 8;
-  const dim3 grid(static_cast<unsigned>((o.tokens + kRowsOfBlock - 1) / kRowsOfBlock),
+  const dim3 grid(static_cast<unsigned>(ceil_div(o.tokens, kRowsOfBlock)),
                   static_cast<unsigned>(count));
   if (grid.x == 0 || grid.y == 0) return;
   const dim3 threads(32, kRowsOfBlock);
@@ -142,7 +143,7 @@ void squared_norms(const ConstTensorView& x, float* squared, cudaStream_t stream
   constexpr int kRowsOfBlock = 8;
   const std::int64_t rows = x.tokens * x.heads;
   if (rows == 0) return;
-  const auto blocks = static_cast<unsigned>((rows + kRowsOfBlock - 1) / kRowsOfBlock);
+  const auto blocks = static_cast<unsigned>(ceil_div(rows, kRowsOfBlock));
   const dim3 threads(32, kRowsOfBlock);
   with_type(x.dtype,
             [&]<typename T>(T*) { squared_rows<T><<<blocks, threads, 0, stream>>>(x, squared); });

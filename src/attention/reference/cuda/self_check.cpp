@@ -10,6 +10,7 @@
 #include "attention/reference/float64_samples.h"
 #include "core/error.h"
 #include "core/python_random.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "mask/range.h"
 
@@ -177,7 +178,7 @@ void add_head(const ReferenceProblem& problem, const DeviceResults& results, std
               const std::vector<RowStatistic>& all_rows, const HeadValues& head,
               const std::vector<std::int64_t>& keys, std::vector<KeySum>& sums) {
   const int head_q = results.heads_q()[index_q];
-  const std::int64_t chunks = (problem.shape.tokens_q + kChunk - 1) / kChunk;
+  const std::int64_t chunks = ceil_div(problem.shape.tokens_q, kChunk);
   std::vector<ExactKey> parts(keys.size() * static_cast<std::size_t>(chunks));
   std::vector<std::vector<Range>> ranges(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {

@@ -4,6 +4,7 @@
 #include "attention/reference/cuda/tile_products.cuh"
 #include "attention/reference/cuda/tile_sums.cuh"
 #include "attention/reference/tile_mask.h"
+#include "core/rounding.h"
 
 namespace longca::reference {
 
@@ -49,7 +50,7 @@ class TilePass {
         s_(shared),
         head_index_(static_cast<int>(blockIdx.y)),
         own_head_(args.heads[head_index_]),
-        tiles_((own_tokens() + kTokens - 1) / kTokens) {
+        tiles_(ceil_div(own_tokens(), kTokens)) {
     const int first_query_head = kOwnsQueries ? own_head_ : own_head_ * a_.group;
     tile_ = a_.order[a_.mask_index[first_query_head] * a_.tiles + blockIdx.x];
     first_ = tile_ * kTokens;

@@ -6,16 +6,13 @@
 #include "attention/selection/cuda/launch.h"
 #include "attention/selection/select_blocks.h"
 #include "core/error.h"
+#include "core/rounding.h"
 #include "mask/block_lists.h"
 
 namespace longca {
 namespace {
 
 constexpr std::int64_t kRowUnit = 128;  ///< row unit of a slab within a head: whole tiles
-
-std::int64_t whole_units(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
 
 Buffer device_buffer(std::int64_t bytes) {
   return {Device::get(DeviceKind::cuda).memory(), bytes};
@@ -38,8 +35,8 @@ CudaBlockSelector::CudaBlockSelector(const Problem& problem, const BlockChoice& 
       heads_(choice.heads),
       q_blocks_(choice.q_blocks()),
       k_blocks_(choice.k_blocks()),
-      pitch_(static_cast<int>(whole_units(problem.head_dim, kPoolUnit))),
-      key_pitch_(static_cast<int>(whole_units(k_blocks_, kBlocksPerWord))) {
+      pitch_(static_cast<int>(round_up(problem.head_dim, kPoolUnit))),
+      key_pitch_(static_cast<int>(round_up(k_blocks_, kBlocksPerWord))) {
   check_choice(problem, choice);
   const std::vector<std::int64_t> visible = choice.visible();
   std::vector<std::int64_t> kept;

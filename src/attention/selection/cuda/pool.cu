@@ -1,5 +1,6 @@
 #include "attention/selection/cuda/launch.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -49,8 +50,7 @@ template <typename T, int Vector>
 void launch(const PoolArgs& a, cudaStream_t stream) {
   const std::int64_t threads = std::int64_t{a.pitch / Vector} * a.lists * a.blocks;
   if (threads == 0) return;
-  pool<T, Vector>
-      <<<static_cast<unsigned>((threads + kThreads - 1) / kThreads), kThreads, 0, stream>>>(a);
+  pool<T, Vector><<<static_cast<unsigned>(ceil_div(threads, kThreads)), kThreads, 0, stream>>>(a);
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -4,6 +4,7 @@
 // |k|.
 #include "attention/selection/cuda/launch.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -166,7 +167,7 @@ void launch_scores(const ScoreArgs& args, cudaStream_t stream) {
     return true;
   }();
   static_cast<void>(prepared);
-  const auto tiles = [](int n) { return static_cast<unsigned>((n + kTile - 1) / kTile); };
+  const auto tiles = [](int n) { return static_cast<unsigned>(ceil_div(n, kTile)); };
   const dim3 grid(tiles(args.k_blocks), tiles(args.rows), static_cast<unsigned>(args.heads));
   scores<<<grid, kThreads, kSharedBytes, stream>>>(args);
   LONGCA_CUDA(cudaGetLastError());

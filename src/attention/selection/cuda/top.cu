@@ -1,5 +1,6 @@
 #include "attention/selection/cuda/launch.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca {
 namespace {
@@ -20,7 +21,7 @@ struct Row {
   std::uint32_t held[kEach > 0 ? kEach : 1];
 
   __device__ int word(int e) const { return e * kWarps + warp; }
-  __device__ int each() const { return kEach > 0 ? kEach : (words + kWarps - 1) / kWarps; }
+  __device__ int each() const { return kEach > 0 ? kEach : ceil_div(words, kWarps); }
   /// 0 past the visible keys, which is below every key.
   __device__ std::uint32_t load(int e) const {
     const int index = word(e) * kWarp + lane;
@@ -147,7 +148,7 @@ template <int kWarps, int kEach, int kRows>
 void launch(const TopArgs& a, cudaStream_t stream) {
   const std::int64_t rows = std::int64_t{a.heads} * a.rows;
   top<kWarps, kEach, kRows>
-      <<<static_cast<unsigned>((rows + kRows - 1) / kRows), kWarps * kRows * kWarp, 0, stream>>>(a);
+      <<<static_cast<unsigned>(ceil_div(rows, kRows)), kWarps * kRows * kWarp, 0, stream>>>(a);
   LONGCA_CUDA(cudaGetLastError());
 }
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 #include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
 
@@ -14,7 +15,9 @@ namespace {
 constexpr int kMaxParts = static_cast<int>(StepMath::kMaxParts);
 constexpr int kThreads = 256;
 /// A thread takes kTokens neighbouring tokens of a head, whose lse values share a 32-byte sector,
-/// if there are at least kFewRows rows to fill the device; else one.
+/// if there are at least kFewRows rows (tokens × heads) to fill the device; else one. At 128
+/// dimensions a row has 8 lanes, so that these are a million threads: four for each that 132 SMs
+/// can hold.
 constexpr std::uint32_t kTokens = 4;
 constexpr std::int64_t kFewRows = 1 << 19;
 /// Vectors of a row that a lane has in flight; the row's weights are computed once for all of them.
@@ -169,12 +172,12 @@ void launch(std::span<const Partial> parts, const Partial& accumulator, const Te
   merge.tokens = o.tokens;
   merge.heads = static_cast<std::uint32_t>(o.heads);
   merge.group = o.heads * o.tokens < kFewRows ? 1 : kTokens;
-  const std::int64_t slots = o.heads * ((o.tokens + merge.group - 1) / merge.group);
+  const std::int64_t slots = o.heads * ceil_div(o.tokens, merge.group);
   merge.slots = static_cast<std::uint32_t>(slots);
   merge.vectors = static_cast<std::uint32_t>(wide ? o.dim / 4 : o.dim);
   merge.lanes = std::clamp(std::bit_ceil(merge.vectors) / std::uint32_t{kPerLane}, 1U, 32U);
   const std::uint32_t per_block = kThreads / merge.lanes;
-  const std::uint32_t blocks = (merge.slots + per_block - 1) / per_block;
+  const std::uint32_t blocks = ceil_div(merge.slots, per_block);
   if (wide) {
     merge_rows<Part, Out, 4><<<blocks, kThreads, 0, stream>>>(merge);
   } else {

@@ -4,6 +4,7 @@
 
 #include "attention/kernels/common/sink.cuh"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 #include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
 
@@ -43,7 +44,7 @@ void join_sinks_to_rows(const float* sink, const TensorView& o, const LseView& l
                         cudaStream_t stream) {
   if (o.tokens == 0 || o.heads == 0) return;
   const auto ctas =
-      static_cast<unsigned>(std::min<std::int64_t>((o.tokens + kWarps - 1) / kWarps, kMaxGridY));
+      static_cast<unsigned>(std::min<std::int64_t>(ceil_div(o.tokens, kWarps), kMaxGridY));
   const dim3 grid(static_cast<unsigned>(o.heads), ctas);
   with_type(o.dtype, [&](auto* type) {
     join_kernel<std::remove_pointer_t<decltype(type)>>

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 #include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
 
@@ -109,7 +110,7 @@ class Launches {
       tables_.sources[tables_.source_count++] =
           static_cast<const float*>(part.from.data) + (segment.rows.begin - part.row) * row;
     }
-    tables_.blocks += static_cast<unsigned>((pieces + kPerBlock - 1) / kPerBlock);
+    tables_.blocks += static_cast<unsigned>(ceil_div(pieces, kPerBlock));
   }
 
   cudaStream_t stream_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/rounding.h"
 #include "cost/kernel_cost.h"
 #include "mask/range.h"
 
@@ -87,7 +88,7 @@ CastStages relayed_stages(const Grid& grid, const SeenKeys& seen, int node) {
     own += shard.tokens;
     foreign += total_size(keys) - total_size(common_ranges(keys, shard.ranges));
   }
-  return {{}, node, foreign < own ? 1 : 2, (cp_ranks + node - 1) / node};
+  return {{}, node, foreign < own ? 1 : 2, ceil_div(cp_ranks, node)};
 }
 
 CastStages stages_by_cost(const ParallelProblem& problem, const Grid& grid, const SeenKeys& seen) {

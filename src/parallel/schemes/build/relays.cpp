@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/rounding.h"
 #include "mask/range.h"
 
 namespace longca {
@@ -53,7 +54,7 @@ std::int64_t level_of(const std::vector<std::int64_t>& loads, std::int64_t token
   for (std::size_t i = 0; i < loads.size(); ++i) {
     sum += loads[i];
     const auto count = static_cast<std::int64_t>(i) + 1;
-    const std::int64_t level = (sum + count - 1) / count;
+    const std::int64_t level = ceil_div(sum, count);
     if (i + 1 == loads.size() || level <= loads[i + 1]) return level;
   }
   return 0;
@@ -81,8 +82,7 @@ std::vector<KeyShare> share_keys(std::span<const std::vector<Range>> has,
     const std::int64_t level = level_of(loads, segment.tokens.size());
     Range rest = segment.tokens;
     for (const std::size_t i : segment.by) {
-      const std::int64_t wanted =
-          (std::max<std::int64_t>(level - load[i], 0) + kGrain - 1) / kGrain;
+      const std::int64_t wanted = ceil_div(std::max<std::int64_t>(level - load[i], 0), kGrain);
       const std::int64_t size = std::min(wanted * kGrain, rest.size());
       if (size == 0) continue;
       shares[i].shared.push_back({rest.begin, rest.begin + size});

@@ -10,13 +10,14 @@
 #include <thread>
 #include <utility>
 
+#include "parallel/transport/long_wait.h"
+
 namespace longca {
 namespace {
 
 constexpr int kSpins = 64;  ///< polls before the first pause
 constexpr std::chrono::microseconds kShortestSleep{20};
 constexpr std::chrono::microseconds kLongestSleep{1000};
-constexpr std::chrono::milliseconds kLongWait{500};
 
 std::function<void(bool)> long_wait_listener;
 

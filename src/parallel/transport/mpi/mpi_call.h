@@ -20,7 +20,7 @@ void check_mpi(int code, const char* call);
 /// `patient` backs off to sleeps of 1 ms, which leaves the cores to a rank that is still verifying.
 enum class Wait { eager, patient };
 void wait_until(Wait wait, const std::function<bool()>& done);
-/// `listener(true)` is called once a wait has lasted half a second, `listener(false)` when it ends.
+/// `listener(true)` is called once a wait has lasted kLongWait, `listener(false)` when it ends.
 void set_long_wait_listener(std::function<void(bool waits)> listener);
 
 /// Blocks until the request is complete.

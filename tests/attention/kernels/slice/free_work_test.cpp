@@ -84,19 +84,22 @@ TEST(SliceFreeWork, CutForLessWhereFewRowsSeeManyKeys) {
   EXPECT_LT(lateness(last), 1.05);
 }
 
-/// The lists of a mask for a card with so much L2.
-TransposedLists lists_with_cache(const char* name, std::int64_t tokens, std::int64_t cache_bytes) {
+/// The KV heads in work at a time for a card with so much L2, of which rows may take this part.
+int heads_with_cache(const Mask& mask, std::int64_t cache_bytes, double kept_share) {
   cost::Platform platform = cost::default_platform();
   platform.device.cache_bytes = cache_bytes;
+  platform.slice.backward.kept_cache_share = kept_share;
   const BackwardWork work = {.platform = platform, .heads_q = 64, .heads_k = 8, .ctas = 132};
-  return make_transposed_lists(mask_of(name, tokens), kPack, work);
+  return make_transposed_lists(mask, kPack, work).section_heads;
 }
 
 TEST(SliceFreeWork, ShortenTailsByHeadsWhoseRowsStayInL2) {
-  // All eight heads, with cuts, end soonest. The longest item sees 32 query tiles, 2 MB a KV head,
-  // and L2 keeps four fifths of its size: eight heads take 20 MB.
-  EXPECT_EQ(lists_with_cache("causal", 1024, std::int64_t{20} << 20).section_heads, 8);
-  EXPECT_EQ(lists_with_cache("causal", 1024, std::int64_t{19} << 20).section_heads, 1);
+  // All eight heads, with cuts, end soonest. The longest item sees 32 query tiles, 2 MB a KV head:
+  // eight heads take 16 MB.
+  const Mask mask = mask_of("causal", 1024);
+  EXPECT_EQ(heads_with_cache(mask, std::int64_t{20} << 20, 0.8), 8);
+  EXPECT_EQ(heads_with_cache(mask, std::int64_t{19} << 20, 0.8), 1);
+  EXPECT_EQ(heads_with_cache(mask, std::int64_t{20} << 20, 0.7), 1);
 }
 
 TEST(SliceFreeWork, ShortenTailsBySmallerChunks) {
@@ -110,6 +113,24 @@ TEST(SliceFreeWork, ShortenTailsBySmallerChunks) {
 TEST(SliceFreeWork, KeepWholeChunksWhereSmallerOnesGainNothing) {
   const TransposedLists lists = make_transposed_lists(mask_of("full", 8192), kPack, kWork);
   for (const WorkItem& item : lists.order) EXPECT_EQ(item.q_end - item.q_begin, 256);
+}
+
+/// The lists of `work` for the default platform with other figures of chunks.
+TransposedLists lists_with_chunks(const Mask& mask, double min_chunks, double min_chunks_in_step) {
+  cost::Platform platform = cost::default_platform();
+  platform.slice.backward.min_chunks = min_chunks;
+  platform.slice.backward.min_chunks_in_step = min_chunks_in_step;
+  const BackwardWork work = {.platform = platform, .heads_q = 64, .heads_k = 8, .ctas = 32};
+  return make_transposed_lists(mask, kPack, work);
+}
+
+TEST(SliceFreeWork, SplitKeyTilesOfEnoughChunks) {
+  const Mask in_step = mask_of("full", 4096);  // two chunks
+  EXPECT_TRUE(lists_with_chunks(in_step, 1.5, 2).split_keys.empty());
+  EXPECT_EQ(lists_with_chunks(in_step, 1.5, 1.9).split_keys.size(), 32U);
+  const Mask out_of_step = mask_of("causal", 4096);  // two at most
+  EXPECT_TRUE(lists_with_chunks(out_of_step, 2, 1).split_keys.empty());
+  EXPECT_FALSE(lists_with_chunks(out_of_step, 1.5, 9).split_keys.empty());
 }
 
 TEST(SliceFreeWork, TakeEarlierKeysFirstUnderAWindow) {

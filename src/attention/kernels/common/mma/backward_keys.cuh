@@ -5,6 +5,7 @@
 #include "attention/kernels/common/mma/backward_tile.cuh"
 #include "attention/kernels/common/mma/params.h"
 #include "attention/kernels/common/mma/tile_list.cuh"
+#include "core/rounding.h"
 
 /// The main loop of backward passes over a TileList: a CTA owns kTileN keys of one KV head, starts
 /// their loads (load_keys), fills a list of query tiles and processes it (visit) any number of
@@ -25,8 +26,7 @@ struct TileCounts {
   int k;
 
   __device__ __forceinline__ explicit TileCounts(const AttentionArgs& args)
-      : q((args.tokens_q + Shape::kTileM - 1) / Shape::kTileM),
-        k((args.tokens_k + Shape::kTileN - 1) / Shape::kTileN) {}
+      : q(ceil_div(args.tokens_q, Shape::kTileM)), k(ceil_div(args.tokens_k, Shape::kTileN)) {}
 };
 
 /// A warp's accumulators of dK or dV.

@@ -5,6 +5,7 @@
 #include "attention/kernels/common/mma/fragments.cuh"
 #include "attention/kernels/common/mma/params.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::mma {
 
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(Parts::kThreads)
 template <typename Parts, typename Shape>
 void convert_sums(const float* sums, float factor, const TensorArg& to, int tokens, int heads,
                   bool accumulate, cudaStream_t stream) {
-  const int blocks = (tokens + Parts::kTileRows - 1) / Parts::kTileRows;
+  const int blocks = ceil_div(tokens, Parts::kTileRows);
   convert_sums_kernel<Parts, typename Shape::T, Shape::kDim>
       <<<dim3(blocks, heads), Parts::kThreads, 0, stream>>>(sums, factor, to, tokens, accumulate);
   LONGCA_CUDA(cudaGetLastError());
@@ -93,8 +94,8 @@ void convert_sums(const float* sums, float factor, const TensorArg& to, int toke
 template <typename Shape, typename LaunchTiles>
 void backward_pass(const AttentionArgs& args, const GradientArgs& gradients, cudaStream_t stream,
                    LaunchTiles launch_tiles) {
-  const int row_blocks = (args.tokens_q + Shape::kTileM - 1) / Shape::kTileM;
-  const int key_blocks = (args.tokens_k + Shape::kTileN - 1) / Shape::kTileN;
+  const int row_blocks = ceil_div(args.tokens_q, Shape::kTileM);
+  const int key_blocks = ceil_div(args.tokens_k, Shape::kTileN);
   const auto clear = [&](float* sums, std::int64_t rows) {
     LONGCA_CUDA(cudaMemsetAsync(sums, 0, static_cast<std::size_t>(rows) * Shape::kDim * 4, stream));
   };

@@ -4,6 +4,7 @@
 
 #include "core/cuda/error.h"
 #include "core/error.h"
+#include "core/rounding.h"
 
 namespace longca::mma {
 namespace {
@@ -33,12 +34,12 @@ GradientSums::GradientSums(const Problem& problem, int tile_m, int tile_n, int h
   const auto sums = [&](std::int64_t rows, int heads) {
     return take(rows * heads * problem.head_dim * 4);
   };
-  const std::int64_t q_rows = padded(problem.tokens_q, tile_m);
+  const std::int64_t q_rows = round_up(problem.tokens_q, tile_m);
   row_terms_ = take(q_rows * problem.heads_q * 2 * 4);
   dq_sum_ = sums(q_rows, problem.heads_q);
   if (head_parts > 1) {
-    dk_sum_ = sums(padded(problem.tokens_k, tile_n), problem.heads_k);
-    dv_sum_ = sums(padded(problem.tokens_k, tile_n), problem.heads_k);
+    dk_sum_ = sums(round_up(problem.tokens_k, tile_n), problem.heads_k);
+    dv_sum_ = sums(round_up(problem.tokens_k, tile_n), problem.heads_k);
   }
   scratch_ = PlanScratch(gpu().memory(), taken_);
 }

@@ -9,11 +9,6 @@
 /// Host-side helpers of our own kernels' plans, for the current GPU.
 namespace longca::mma {
 
-/// Tokens rounded up to whole blocks.
-constexpr std::int64_t padded(std::int64_t tokens, int block) {
-  return (tokens + block - 1) / block * block;
-}
-
 /// How many of `heads` heads of `bytes_per_head` each fit in half of the L2 cache; at least one.
 int heads_in_cache(std::int64_t bytes_per_head, int heads);
 

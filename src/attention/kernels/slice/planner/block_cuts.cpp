@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "core/rounding.h"
 #include "mask/block_draw.h"
 #include "mask/range.h"
 
@@ -26,7 +27,7 @@ class SeenBlocks {
         others_(of_queries_ ? blocks.k_blocks() : blocks.q_blocks()),
         // Odd, to meet other blocks in each list, as their numbers are often powers of two.
         step_(blocks.heads * others_ / kSamples | 1),
-        words_((blocks.heads * others_ + 64 * step_ - 1) / (64 * step_)),
+        words_(ceil_div(blocks.heads * others_, 64 * step_)),
         bits_(static_cast<std::size_t>(words_ *
                                        (of_queries_ ? blocks.q_blocks() : blocks.k_blocks()))) {
     for (int head = 0; head < blocks.heads; ++head) {

@@ -7,6 +7,7 @@
 #include "attention/kernels/slice/planner/block_tile.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "core/rounding.h"
 
 // Lists of masks of uniform blocks, from counts per tile (block_tile.h).
 namespace longca::slice {
@@ -56,7 +57,7 @@ struct TransposedBlockPlan {
   int window_blocks = 0;
 
   int sub_tiles() const { return static_cast<int>(tokens_k / kSubTileKeys); }
-  int tiles_per_list() const { return (sub_tiles() + 1) / 2; }
+  int tiles_per_list() const { return ceil_div(sub_tiles(), 2); }
   std::int64_t tiles() const { return std::int64_t{lists} * tiles_per_list(); }
 };
 TransposedBlockPlan transposed_block_plan(const Mask& mask, int pack, const BackwardWork& work);

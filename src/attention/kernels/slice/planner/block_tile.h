@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "core/rounding.h"
 
 #ifdef __CUDACC__
 #define LONGCA_SLICE_HOST_DEVICE __host__ __device__
@@ -195,8 +196,7 @@ struct WindowWriter {
   /// Blocks [begin, end).
   LONGCA_SLICE_HOST_DEVICE void add(int begin, int end, std::int32_t pattern) const {
     const std::int32_t first = tile.q_bounds[begin] / tile.tile_tokens;
-    const std::int32_t count =
-        (tile.q_bounds[end] + tile.tile_tokens - 1) / tile.tile_tokens - first;
+    const std::int32_t count = ceil_div(tile.q_bounds[end], tile.tile_tokens) - first;
     write(QuerySegment{first, count, pattern, 0});
     if (counts.segments == 0 || first + count > counts.q_end) counts.q_end = first + count;
     if (counts.segments == 0 || first < counts.q_begin) counts.q_begin = first;
@@ -251,8 +251,7 @@ LONGCA_SLICE_HOST_DEVICE inline TransposedBlockCounts walk_transposed_block_tile
   const auto finish_run = [&] {
     if (kind == 0) return;
     const std::int32_t first = tile.q_bounds[begin] / tile.tile_tokens;
-    const std::int32_t count =
-        (tile.q_bounds[end] + tile.tile_tokens - 1) / tile.tile_tokens - first;
+    const std::int32_t count = ceil_div(tile.q_bounds[end], tile.tile_tokens) - first;
     const std::int32_t pattern = kind == 3 ? kFull : kind == 1 ? kFirstSubTile : kSecondSubTile;
     if (counts.segments == 0) counts.q_end = first + count;
     counts.q_begin = first;

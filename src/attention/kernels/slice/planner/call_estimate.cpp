@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attention/kernels/slice/planner/block_lists.h"
+#include "attention/kernels/slice/planner/cta_pairs.h"
 #include "attention/kernels/slice/planner/pack.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
@@ -36,8 +37,7 @@ class ForwardSchedule {
         lists_(make_tile_lists(mask, tiling_, platform)),
         takes_turns_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack) &&
                      key_tiles_per_query_tile(lists_).all >= rates_.min_in_turn_tiles),
-        pairs_(!takes_turns_ && (tiling_.row_pairs || pairs_fit(shared_heads(mask, shape),
-                                                                tiling_.pack, shape.head_dim))),
+        pairs_(has_cta_pairs(tiling_, takes_turns_, shared_heads(mask, shape), shape.head_dim)),
         workers_(std::max(static_cast<int>(platform.device.sms) / ctas(), 1)),
         schedule_(workers_) {
     for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
@@ -112,7 +112,7 @@ class ForwardSchedule {
   /// Whether the device makes the lists, in which row groups take turns, and the kernel has them
   /// do so; lists_ are the host's.
   bool takes_turns_;
-  bool pairs_;   ///< of head blocks or query tiles, which no kernel has where row groups take turns
+  bool pairs_;   ///< of head blocks or query tiles
   int workers_;  ///< CTAs, or pairs of them, that run at a time
   cost::ListSchedule<double> schedule_;
   std::vector<double> tile_cycles_;  ///< of lists_.tiles

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attention/kernels/slice/planner/work_order.h"
+#include "core/rounding.h"
 
 namespace longca::slice {
 namespace {
@@ -168,7 +169,7 @@ void number_additions(std::int64_t q_tokens, TransposedLists& lists) {
   if (items == 0) return;
   const std::size_t orders = lists.order.size() / items;
   const std::size_t lists_per_order = static_cast<std::size_t>(lists.list_heads) / orders;
-  const std::int64_t q_tiles = (q_tokens + lists.tile_tokens() - 1) / lists.tile_tokens();
+  const std::int64_t q_tiles = ceil_div(q_tokens, lists.tile_tokens());
   if (!lists.split_keys.empty()) lists.prior_parts.resize(lists.order.size());
   std::vector<QuerySegment> numbered;
   numbered.reserve(lists.segments.size());
@@ -196,12 +197,12 @@ void number_additions(std::int64_t q_tokens, TransposedLists& lists) {
 
 void order_writes(std::int64_t q_tokens, const BackwardWork& work, TransposedLists& lists) {
   if (lists.of_blocks || has_many_items(work, lists.items_per_order)) return;
-  const std::int64_t q_tiles = (q_tokens + lists.tile_tokens() - 1) / lists.tile_tokens();
+  const std::int64_t q_tiles = ceil_div(q_tokens, lists.tile_tokens());
   const std::int64_t head_blocks = work.heads_q / work.heads_k / lists.pack;
   const std::int64_t all = q_tiles * head_blocks * work.heads_k;
   if (all <= work.platform.slice.backward.max_unordered_write_tiles) return;
   const TileVisits tiles = count_visits(q_tiles, lists);
-  const auto regions = static_cast<std::size_t>((all + kRegionTiles - 1) / kRegionTiles);
+  const auto regions = static_cast<std::size_t>(ceil_div(all, kRegionTiles));
   lists.region_visits.assign(regions, 0);
   std::vector<std::int64_t> ends(regions, -1);  // the last item that visits it, over all sections
   for (std::int64_t index = 0; index < all; ++index) {

@@ -5,15 +5,25 @@
 #include <vector>
 
 #include "attention/kernels/slice/planner/section_heads.h"
+#include "core/rounding.h"
 
 namespace longca::slice {
 namespace {
 
-/// Items per CTA to which a list may be cut, or twice as many as it had: with more, planning takes
-/// longer than they gain.
+/// Items per CTA to which a list may be cut, or kMaxCutFactor times as many as it had: with more,
+/// planning takes longer than they gain.
 constexpr std::int64_t kMaxCutItems = 12;
-/// The portions, in 16ths, of the time left that an item may take; each is tried.
+constexpr std::int64_t kMaxCutFactor = 2;
+/// The portions, in 16ths, of the time left that an item may take: all of it, a half and a quarter.
+/// Each that is tried takes the time of a simulation.
 constexpr int kPortions[] = {16, 8, 4};
+
+/// Memory that float32 sums of split key tiles may take: this part of dQ's or, if more, so many
+/// bytes at 128 dimensions, those of 8K keys of 8 heads, as the last rows of a document on their
+/// own see many keys.
+constexpr std::int64_t kMaxSumsDivisor = 4;
+constexpr std::int64_t kMaxSumsBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kSumRowBytes = 128 * sizeof(float);
 
 /// How many of the items each key tile has.
 std::vector<std::int64_t> count_items(std::span<const CostedItem> items,
@@ -51,20 +61,20 @@ bool rows_stay(const BackwardWork& work, std::span<const CostedItem> items, int 
   return heads == 1 || stays_in_cache(work, heads * mean_visits(items) * kRowTileBytes);
 }
 
-/// How many key tiles may be split: accumulators of a quarter of dQ's or, if more, 64 MB at 128
-/// dimensions, all of 8K keys of 8 heads, as the last rows of a document on their own see many
-/// keys.
+/// How many key tiles may be split.
 std::int64_t max_split_tiles(const BackwardWork& work, const TransposedLists& lists) {
   const std::int64_t rows = lists.query_tiles() * lists.tile_tokens() * work.heads_q;
-  constexpr std::int64_t kRows = std::int64_t{64} << 20 >> 9;  // 64 MB of 512 bytes each
-  return std::max(rows / 4, kRows) / (std::int64_t{2} * kTileKeys * work.heads_k);
+  return std::max(rows / kMaxSumsDivisor, kMaxSumsBytes / kSumRowBytes) /
+         (std::int64_t{2} * kTileKeys * work.heads_k);
 }
 
 /// Whether few rows see many keys, as where a rank has the end of a document on its own.
-bool has_few_rows(const TransposedLists& lists) {
+bool has_few_rows(const BackwardWork& work, const TransposedLists& lists) {
   std::int64_t keys = 0;
   for (const KeyTile& tile : lists.tiles) keys += tile.k_end - tile.k_begin;
-  return 3 * lists.query_tiles() * lists.tile_tokens() <= 2 * keys;
+  const std::int64_t rows = lists.query_tiles() * lists.tile_tokens();
+  return static_cast<double>(keys) >=
+         work.platform.slice.backward.few_rows_min_keys * static_cast<double>(rows);
 }
 
 /// For each item, the cycles per CTA that are left when it is begun in the last section.
@@ -85,11 +95,10 @@ std::int64_t parts_of(const CostedItem& item, std::int64_t max_cycles, const Bac
   const cost::SliceBackwardCycles& rates = work.platform.slice.backward;
   if (item.cycles <= max_cycles) return 1;
   const std::int64_t visit = split_item_cycles(rates, 2) - split_item_cycles(rates, 1);
-  const std::int64_t min_visits =
-      (rates.min_part_visits + head_blocks - 1) / head_blocks * head_blocks;
+  const std::int64_t min_visits = round_up(rates.min_part_visits, head_blocks);
   const std::int64_t visits =
       std::max(min_visits, (max_cycles - split_item_cycles(rates, 1)) / visit + 1);
-  return std::clamp<std::int64_t>((item.visits + visits - 1) / visits, 1,
+  return std::clamp<std::int64_t>(ceil_div(item.visits, visits), 1,
                                   std::max<std::int64_t>(1, item.visits / min_visits));
 }
 
@@ -118,7 +127,7 @@ std::int32_t most_heads(const BackwardWork& work, const TransposedLists& lists,
   const auto [shortest, longest] = std::ranges::minmax(items, {}, &CostedItem::visits);
   const auto [first, last] = std::ranges::minmax(items, {}, &CostedItem::last);
   const bool see_the_same = shortest.visits == longest.visits && first.last == last.last;
-  if (see_the_same || has_few_rows(lists)) return work.heads_k;
+  if (see_the_same || has_few_rows(work, lists)) return work.heads_k;
   std::int32_t heads = work.heads_k;
   while (heads > lists.section_heads &&
          (work.heads_k % heads != 0 ||
@@ -140,16 +149,16 @@ class CutSearch {
         max_split_(max_split_tiles(work, lists)),
         split_before_(count_split_tiles(items, lists)),
         even_finish_(even_cycles(items, work)),
-        gain_divisor_(has_few_rows(lists) ? rates().few_rows_cut_gain_divisor
-                                          : rates().cut_gain_divisor),
+        gain_divisor_(has_few_rows(work, lists) ? rates().few_rows_cut_gain_divisor
+                                                : rates().cut_gain_divisor),
         max_finish_(uncut_cycles) {
     demand_gain();
     // CTAs that go through the rows once for each head block fall out of step by cuts.
     if (head_blocks_of(work, lists) > 1) demand_gain();
   }
 
-  /// Whether at most 1 % is left to gain.
-  bool done() const { return max_finish_ - max_finish_ / 100 <= even_finish_; }
+  /// Whether nothing is left to gain.
+  bool done() const { return max_finish_ - max_finish_ / kEqualDivisor <= even_finish_; }
 
   void try_cuts(std::int32_t heads) {
     const std::vector<std::int64_t> left = cycles_left(items_, work_, heads);
@@ -169,11 +178,9 @@ class CutSearch {
 
   void try_cut(std::int32_t heads, std::vector<CostedItem> cut) {
     const std::int64_t split = count_split_tiles(cut, lists_);
-    if (split > max_split_ ||
-        std::ssize(cut) * work_.heads_k >
-            std::max(kMaxCutItems * work_.ctas, 2 * std::ssize(items_) * work_.heads_k)) {
-      return;
-    }
+    const std::int64_t max_items =
+        std::max(kMaxCutItems * work_.ctas, kMaxCutFactor * std::ssize(items_) * work_.heads_k);
+    if (split > max_split_ || std::ssize(cut) * work_.heads_k > max_items) return;
     const std::int64_t finish = finish_time(cut, work_, heads) +
                                 (split - split_before_) * work_.heads_k * rates().split_tile_cycles;
     if (finish > max_finish_) return;
@@ -220,7 +227,8 @@ class FreeWork {
   }
 
  private:
-  /// Into how many parts chunks are cut at most; more items become too short.
+  /// Into how many parts chunks are cut at most: each number takes the time of a simulation, of
+  /// twice as many items as the one before.
   static constexpr int kMaxParts = 4;
 
   struct Choice {

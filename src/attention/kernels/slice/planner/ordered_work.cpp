@@ -60,7 +60,7 @@ class OrderedWork {
            static_cast<double>(finish.visits());
   }
 
-  /// Takes these chunks unless CTAs end more than 1 % later.
+  /// Takes these chunks unless CTAs end later by it.
   void try_chunks_of(std::int64_t visits, OrderedFinish& before) {
     BackwardWork smaller = work_;
     smaller.chunk_visits = visits;
@@ -69,7 +69,7 @@ class OrderedWork {
     std::vector<KeyRange> split_keys = std::exchange(lists_.split_keys, {});
     index_split_keys(items, lists_);
     OrderedFinish after(lists_, items, smaller, max_items_);
-    if (pace(after) <= 1.01 * pace(before)) {
+    if (pace(after) <= (1 + 1.0 / kEqualDivisor) * pace(before)) {
       items_.swap(items);
     } else {
       lists_.split_keys.swap(split_keys);

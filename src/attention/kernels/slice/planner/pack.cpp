@@ -10,6 +10,7 @@
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "core/rounding.h"
 
 namespace longca::slice {
 namespace {
@@ -34,7 +35,7 @@ TileCounts counts_of(const TileCover& cover, bool joins = false) {
 
 /// One of how many stretches of `stretch` rows is sampled.
 std::int64_t sample_step(const HeadView& view, std::int64_t stretch) {
-  const std::int64_t stretches = (view.rows + stretch - 1) / stretch;
+  const std::int64_t stretches = ceil_div(view.rows, stretch);
   return std::max<std::int64_t>(1, stretches / (view.blocks ? kBlockSamples : kSamples));
 }
 
@@ -42,7 +43,7 @@ std::int64_t sample_step(const HeadView& view, std::int64_t stretch) {
 double sampled_cycles(const std::shared_ptr<const HeadView>& view, int pack, bool pairs, bool joins,
                       const cost::SliceForwardCycles& rates) {
   const std::int64_t stretch = kRowGroups * kGroupRows;
-  const std::int64_t stretches = (view->rows + stretch - 1) / stretch;
+  const std::int64_t stretches = ceil_div(view->rows, stretch);
   const std::int64_t step = sample_step(*view, stretch);
   TileBands source(view);
   TileCover cover;
@@ -94,8 +95,8 @@ std::int64_t row_pair_gain(const std::shared_ptr<const HeadView>& view, int pack
   return gain;
 }
 
-/// Limits key tiles × pack in the backward pass, about the number of partial query tiles: at a
-/// million tokens they waste too little to be worth the time of listing them.
+/// Limits key tiles × pack in the backward pass, about the number of partial query tiles, for the
+/// time of listing them: at a million tokens they waste too little to be worth it.
 constexpr std::int64_t kMaxSmallTiles = 8192;
 
 /// Query tiles [begin, end): from the first to the last that sees a key tile.

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "core/rounding.h"
 
 namespace longca::slice {
 
@@ -115,8 +116,8 @@ RowPatterns::View RowPatterns::build(std::span<const std::uint64_t> words, int t
   for (int row = 0; row < tokens; ++row) {
     const std::span<const Range> columns = columns_of(words, row);
     full &= columns.size() == 1 && columns[0] == Range{0, kTileKeys};
-    if ((columns.size() + 1) / 2 > levels) {
-      levels = (columns.size() + 1) / 2;
+    if (const std::size_t pairs = ceil_div(columns.size(), 2); pairs > levels) {
+      levels = pairs;
       out_.resize(begin + levels * row_size);
     }
     for (std::size_t i = 0; i < columns.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "attention/kernels/slice/planner/tile_lists.h"
+#include "core/rounding.h"
 #include "mask/mask_slice.h"
 #include "mask/tiles.h"
 
@@ -14,7 +15,7 @@ namespace longca::slice {
 
 /// Columns of a sub-tile that are loaded for a remainder of `keys` (Joint).
 constexpr std::int64_t joint_columns(std::int64_t keys) {
-  return (keys + kJointKeys - 1) / kJointKeys * kJointKeys;
+  return round_up(keys, kJointKeys);
 }
 
 /// Pairs remainders, the longest first: of those left, the longest is joined with the shortest, or

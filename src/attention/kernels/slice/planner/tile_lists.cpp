@@ -14,6 +14,7 @@
 #include "attention/kernels/slice/planner/patterns.h"
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "core/error.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "mask/block_draw.h"
 
@@ -396,7 +397,7 @@ void reserve(TileLists& lists) {
 void build_parts(const Mask& mask, std::span<const std::int64_t> bounds,
                  const cost::SliceForwardCycles& rates, TileLists& lists) {
   const std::int64_t steps = std::ssize(bounds) - 1;
-  const std::int64_t parts_per_list = (steps + kTilesPerPart - 1) / kTilesPerPart;
+  const std::int64_t parts_per_list = ceil_div(steps, kTilesPerPart);
   std::vector<std::shared_ptr<const HeadView>> views(static_cast<std::size_t>(mask.heads()));
   std::vector<TileLists> parts(static_cast<std::size_t>(parts_per_list * lists.list_heads));
   ThreadPool& pool = ThreadPool::global();

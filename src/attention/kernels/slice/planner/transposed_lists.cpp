@@ -12,6 +12,7 @@
 #include "attention/kernels/slice/planner/tile_cover.h"
 #include "attention/kernels/slice/planner/work_order.h"
 #include "core/error.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 
 namespace longca::slice {
@@ -32,10 +33,6 @@ std::vector<std::int64_t> breaks_of(const Mask& mask) {
   std::sort(breaks.begin(), breaks.end());
   breaks.erase(std::unique(breaks.begin(), breaks.end()), breaks.end());
   return breaks;
-}
-
-std::int64_t tiles_for(std::int64_t keys, std::int64_t tile_keys) {
-  return (keys + tile_keys - 1) / tile_keys;
 }
 
 /// Bounds of key tiles of a mask with block lists, from what the visits of all heads cost.
@@ -71,7 +68,7 @@ std::vector<std::int64_t> key_bounds(const Mask& mask, int pack, const BackwardW
       const auto after = it + 1;
       if (after == breaks.end() || *after <= end) continue;
       const std::int64_t length = *after - *it;
-      if (tiles_for(length, tile_keys) < 1 + tiles_for(length - (end - *it), tile_keys)) end = *it;
+      if (ceil_div(length, tile_keys) < 1 + ceil_div(length - (end - *it), tile_keys)) end = *it;
       break;
     }
     bounds.push_back(end);
@@ -102,7 +99,7 @@ class SegmentFinder {
     std::size_t common = 0;
     for (const Range& seen : seen_) {
       std::int64_t tile = std::max(seen.begin / step_, done);
-      done = (seen.end + step_ - 1) / step_;
+      done = ceil_div(seen.end, step_);
       while (tile < done) tile += add_from(tile, done, common);
     }
     std::reverse(segments_.begin(), segments_.end());
@@ -261,8 +258,7 @@ class Parts {
         bounds_(bounds),
         tile_keys_(tile_keys),
         lists_(lists),
-        parts_(static_cast<std::size_t>((lists.tiles_per_list + kKeyTilesPerPart - 1) /
-                                        kKeyTilesPerPart)) {}
+        parts_(static_cast<std::size_t>(ceil_div(lists.tiles_per_list, kKeyTilesPerPart))) {}
 
   std::int64_t count() const { return std::ssize(parts_); }
 

@@ -5,14 +5,19 @@
 #include <limits>
 #include <span>
 
+#include "core/rounding.h"
+
 namespace longca::slice {
 namespace {
 
-/// Fewest query heads per KV head with which tiles are split into chunks: float32 accumulators of
-/// dK and dV are then small beside that of dQ.
+/// Query heads per KV head from which on tiles are split into chunks: float32 accumulators of dK
+/// and dV then take at most half as much memory as that of dQ.
 constexpr int kMinGroup = 4;
-/// For very long masks chunks are larger instead, as planning takes time per item.
+/// Items of a list at most: for very long masks chunks are larger instead, as planning takes time
+/// per item.
 constexpr std::int64_t kMaxItems = 16384;
+/// Items into which a CTA's share of all work is split at least: none is longer than half of it.
+constexpr std::int64_t kItemsPerShare = 2;
 
 constexpr std::int64_t kAllVisits = std::numeric_limits<std::int32_t>::max();
 
@@ -67,9 +72,8 @@ class ItemMaker {
       end_ = std::max(end_, tile.q_end);
     }
     chunk_ = chunk_tiles();
-    // Walks of up to 2.5 chunks stay in L2 well enough, or 1.5 where CTAs are out of step.
     const bool steady = in_step();
-    if (2 * longest <= (steady ? 5 : 3) * chunk_) {
+    if (!exceeds_chunks(longest, steady ? cycles_.min_chunks_in_step : cycles_.min_chunks)) {
       chunk_ = kAllVisits;
     } else if (!steady && chunk_ > 1 && exceeds_cache()) {
       chunk_ /= 2;
@@ -80,8 +84,8 @@ class ItemMaker {
     if (lists_.of_blocks) return make_for_block_lists();
     const std::int64_t max_visits =
         work_.ordered ? kAllVisits
-                      : std::max(visits_ * work_.heads_k / (2 * std::int64_t{work_.ctas}),
-                                 (cycles_.min_item_visits + head_blocks() - 1) / head_blocks());
+                      : std::max(visits_ * work_.heads_k / (kItemsPerShare * work_.ctas),
+                                 ceil_div(cycles_.min_item_visits, head_blocks()));
     std::vector<CostedItem> items;
     for (std::size_t i = 0; i < lists_.tiles.size(); ++i) add_tile(i, max_visits, items);
     return {std::move(items)};
@@ -91,7 +95,8 @@ class ItemMaker {
   std::int64_t head_blocks() const { return head_blocks_of(work_, lists_); }
 
   /// Whether key tiles whose CTAs start at the same query have walks of about the same length, as
-  /// without causal masks: then they also end together, and the next ones start together.
+  /// without causal masks: then they also end together, and the next ones start together. The mean
+  /// is then near the longest, under a causal mask it is half of that: the bound is between these.
   bool in_step() const {
     std::vector<std::int64_t> longest(static_cast<std::size_t>(end_) + 1);
     for (const KeyTile& tile : lists_.tiles) {
@@ -120,14 +125,17 @@ class ItemMaker {
     // Of block lists in a fixed order, whose items come to rows in no pattern, chunks wait more.
     if (work_.ordered && lists_.of_blocks) return kAllVisits;
     std::int64_t tiles = std::max<std::int64_t>(1, work_.chunk_visits / head_blocks());
-    while (tiles < end_ && lists_.tiles_per_list * ((end_ + tiles - 1) / tiles) > kMaxItems) {
+    while (tiles < end_ && lists_.tiles_per_list * ceil_div(end_, tiles) > kMaxItems) {
       tiles *= 2;
     }
     return tiles;
   }
-  /// Whether a tile is split into chunks: if it has more than 1.5 chunks of visits. Short items
-  /// cost more than they gain.
-  bool is_long(std::int64_t visits) const { return 2 * visits > 3 * chunk_; }
+  /// Whether visits are more than those of so many chunks.
+  bool exceeds_chunks(std::int64_t visits, double chunks) const {
+    return static_cast<double>(visits) > chunks * static_cast<double>(chunk_);
+  }
+  /// Whether a tile is split into chunks. Short items cost more than they gain.
+  bool is_long(std::int64_t visits) const { return exceeds_chunks(visits, cycles_.min_chunks); }
 
   void add_tile(std::size_t index, std::int64_t max_visits, std::vector<CostedItem>& items) {
     const KeyTile& tile = lists_.tiles[index];
@@ -143,7 +151,7 @@ class ItemMaker {
       }
       QueryCursor ahead = cursor;
       const std::int64_t visits = ahead.take(kAllVisits, static_cast<std::int32_t>(floor)).visits;
-      const std::int64_t parts = std::max<std::int64_t>(1, (visits + max_visits - 1) / max_visits);
+      const std::int64_t parts = std::max<std::int64_t>(1, ceil_div(visits, max_visits));
       for (std::int64_t i = 0; i < parts; ++i) {
         const auto part = cursor.take(visits * (i + 1) / parts - visits * i / parts,
                                       static_cast<std::int32_t>(floor));
@@ -190,7 +198,7 @@ class ItemMaker {
   }
 
   void split_in_chunks(const CostedItem& whole, std::vector<CostedItem>& items) const {
-    const std::int64_t chunks = (end_ + chunk_ - 1) / chunk_;
+    const std::int64_t chunks = ceil_div(end_, chunk_);
     for (std::int64_t i = chunks; i-- > 0;) {
       CostedItem part = whole;
       part.item.split = whole.item.tile;
@@ -214,7 +222,8 @@ class ItemMaker {
 }  // namespace
 
 bool stays_in_cache(const BackwardWork& work, std::int64_t bytes) {
-  return 5 * bytes <= 4 * work.platform.device.cache_bytes;
+  return static_cast<double>(bytes) <= work.platform.slice.backward.kept_cache_share *
+                                           static_cast<double>(work.platform.device.cache_bytes);
 }
 
 std::int64_t head_blocks_of(const BackwardWork& work, const TransposedLists& lists) {

@@ -21,7 +21,13 @@ struct CostedItem {
 /// Q, dO and dQ of a query tile at 128 dimensions. Chunks of more dimensions have as many bytes
 /// (backward_chunk_visits).
 inline constexpr std::int64_t kRowTileBytes = std::int64_t{64} << 10;
-/// Whether rows stay in L2 while CTAs come back to them: if they take four fifths of it at most.
+
+/// Ends that differ by at most 1 / this of the time are equal: runs of one list on a card differ by
+/// more.
+inline constexpr std::int64_t kEqualDivisor = 100;
+
+/// Whether rows stay in L2 while CTAs come back to them: if they take kept_cache_share of it at
+/// most.
 bool stays_in_cache(const BackwardWork& work, std::int64_t bytes);
 
 /// Head blocks of a KV head, which a CTA goes through one after the other.

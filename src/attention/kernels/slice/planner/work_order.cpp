@@ -10,7 +10,8 @@
 namespace longca::slice {
 namespace {
 
-/// Items per CTA up to which the tail matters; with more, nothing is simulated.
+/// Items per CTA up to which the tail matters, an item's time at most; with more, nothing is
+/// simulated.
 constexpr std::int64_t kManyItems = 64;
 
 /// Fills in end_cycles and chunk_items. With many items, CTAs count as ending together.

@@ -6,7 +6,9 @@
 #include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm80/backward.cuh"
+#include "attention/kernels/slice/workspace_parts.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 namespace longca::slice {
 namespace {
@@ -19,26 +21,19 @@ constexpr int kMinTileN = 64;
 template <int kTileN>
 using Largest = sm80::BackwardShape<__nv_bfloat16, 128, kTileN>;
 
-/// Offsets of the parts of the workspace, at multiples of 256 bytes.
-struct Workspace {
-  std::int64_t row_terms = 0, dq_accum = 0, dkv_accum = 0, dq_semaphores = 0, counter = 0, end = 0;
+/// Byte offsets of the parts of BackwardParams::workspace.
+struct Workspace : WorkspaceParts {
+  std::int64_t row_terms = 0, dq_accum = 0, dkv_accum = 0, dq_semaphores = 0, counter = 0;
 
   Workspace(const BackwardParams& params, int dim) {
     const std::int64_t tiles =
-        std::int64_t{params.heads_q} * ((params.tokens_q + kBackwardRows - 1) / kBackwardRows);
+        std::int64_t{params.heads_q} * ceil_div(params.tokens_q, kBackwardRows);
     row_terms = take(tiles * kBackwardRows * 2 * 4);
     dq_accum = take(tiles * kBackwardRows * dim * 4);
     dkv_accum =
         take(std::int64_t{params.heads_k} * params.lists.split_tiles * 2 * kTileKeys * dim * 4);
     dq_semaphores = take(params.ordered ? tiles * 4 : 0);
     counter = take(4);
-  }
-
- private:
-  std::int64_t take(std::int64_t bytes) {
-    const std::int64_t begin = end;
-    end += (bytes + 255) / 256 * 256;
-    return begin;
   }
 };
 
@@ -84,7 +79,7 @@ void launch(const BackwardParams& params, cudaStream_t stream) {
   gradients.accumulate = params.dq_mode == StoreMode::add_float32;
   sm80::BackwardKernelArgs args{};
   args.params = params;
-  args.q_tiles = (params.tokens_q + kBackwardRows - 1) / kBackwardRows;
+  args.q_tiles = ceil_div(params.tokens_q, kBackwardRows);
   args.group_size = params.heads_q / params.heads_k;
   args.row_terms = gradients.row_terms;
   args.dq_accum = gradients.dq_sum;

@@ -5,110 +5,11 @@
 #include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/backward_tile.cuh"
 #include "attention/kernels/common/softcap.cuh"
-#include "attention/kernels/slice/launch.h"
+#include "attention/kernels/slice/sm80/backward_work.cuh"
 
 // The backward pass on mma.sync, for GPUs of compute capability 8.0 and later. It walks the same
 // lists as the one for 9.0, made for packs of one head.
 namespace longca::slice::sm80 {
-
-struct BackwardKernelArgs {
-  BackwardParams params;
-  int q_tiles;             ///< query tiles of a query head
-  int group_size;          ///< query heads of a KV head
-  const float* row_terms;  ///< mma::GradientArgs
-  float* dq_accum;         ///< likewise
-  /// Split key tiles: [heads_k, split_tiles, kParts, dK and dV], each in the layout of DkFragments.
-  float* dkv_accum;
-  std::int32_t* dq_semaphores;  ///< [heads_q, q_tiles]: additions done, if ordered
-  std::int32_t* work_counter;
-};
-
-/// Key tile `tile` of the list that a query head reads.
-__device__ __forceinline__ const KeyTile& tile_of(const BackwardKernelArgs& args, int head,
-                                                  int tile) {
-  const DeviceTransposedLists& lists = args.params.lists;
-  const std::int64_t list =
-      std::int64_t{head} * lists.list_heads / args.params.heads_q * lists.tiles_per_list;
-  return lists.tiles[list + tile];
-}
-
-/// What a CTA computes. KV heads come in sections; every item of the order is taken for all heads
-/// of a section, and part by part, before the next.
-struct KeyTileWork {
-  int kv_head;
-  WorkItem item;
-  int part;  ///< of the key tile: its keys [part · kTileN, (part + 1) · kTileN)
-
-  __device__ __forceinline__ static KeyTileWork of(const BackwardKernelArgs& args, int parts,
-                                                   int index) {
-    const DeviceTransposedLists& lists = args.params.lists;
-    const int id = index / parts;
-    const int section_items = lists.items_per_order * lists.section_heads;
-    const int rest = id % section_items;
-    const int kv_head = id / section_items * lists.section_heads + rest % lists.section_heads;
-    const std::int64_t order = lists.list_heads == 1 ? 0 : kv_head;
-    return {kv_head, lists.order[order * lists.items_per_order + rest / lists.section_heads],
-            index % parts};
-  }
-};
-
-/// A query tile to visit.
-struct Visit {
-  int head;  ///< −1 after the last visit
-  int q_tile;
-  int pattern;     ///< index of TransposedLists::patterns, or kFull
-  int prior_adds;  ///< QuerySegment::prior_adds
-};
-
-/// The visits of an item: one query head after the other, the last query tiles first. Kept in
-/// shared memory and advanced by one thread, which leaves the registers to the accumulators.
-struct VisitWalk {
-  WorkItem item;
-  int head;
-  int last_head;
-  int segments_left;
-  int first, left;  ///< of the segment's query tiles that are in the item
-  QuerySegment segment;
-  const QuerySegment* segments;
-
-  __device__ __forceinline__ void begin(const BackwardKernelArgs& args, const KeyTileWork& work) {
-    item = work.item;
-    head = work.kv_head * args.group_size - 1;
-    last_head = head + args.group_size;
-    segments_left = left = 0;
-  }
-  __device__ __forceinline__ Visit next(const BackwardKernelArgs& args) {
-    while (left <= 0) {
-      if (segments_left == 0) {
-        if (head == last_head) return {-1, 0, 0, 0};
-        begin_list(args.params.lists, tile_of(args, ++head, item.tile));
-        continue;
-      }
-      segment = *segments++;
-      first = max(segment.q_tile, item.q_begin);
-      left = min(segment.q_tile + segment.count, item.q_end) - first;
-      segments_left = left > 0 ? segments_left - 1 : 0;  // later segments lie before the item
-    }
-    --left;
-    return {head, first + left, segment.pattern, segment.prior_adds};
-  }
-
- private:
-  /// Finds the first segment with query tiles before item.q_end, by bisection: segments are sorted
-  /// from the last query tile to the first.
-  __device__ __forceinline__ void begin_list(const DeviceTransposedLists& lists,
-                                             const KeyTile& tile) {
-    segments = lists.segments + tile.segments_begin;
-    int begin = 0;
-    for (int end = tile.segments; begin < end;) {
-      const int middle = (begin + end) / 2;
-      segments[middle].q_tile >= item.q_end ? begin = middle + 1 : end = middle;
-    }
-    segments += begin;
-    segments_left = tile.segments - begin;
-    left = 0;
-  }
-};
 
 /// A CTA owns kTileN keys: a key tile or, on devices with less shared memory, half of one. Q has
 /// two stages; dO, P and dS one each, so that 64 keys of 128 dimensions fit in 99 KB.
@@ -137,7 +38,8 @@ struct BackwardShape : mma::BackwardShape<Element, kDim_, kTileN_> {
 /// Waits until `count` additions to a query tile's dQ are done. Called by one thread; the barrier
 /// behind it passes the acquire on to the others. Cannot deadlock: earlier items were taken
 /// earlier, by CTAs that are running.
-__device__ __forceinline__ void wait_additions(const std::int32_t* semaphore, std::int32_t count) {
+__device__ __forceinline__ void wait_dq_semaphore(const std::int32_t* semaphore,
+                                                  std::int32_t count) {
   std::int32_t seen = 0;
   do {
     asm volatile("ld.acquire.gpu.global.s32 %0, [%1];\n" : "=r"(seen) : "l"(semaphore) : "memory");
@@ -145,166 +47,256 @@ __device__ __forceinline__ void wait_additions(const std::int32_t* semaphore, st
 }
 /// Publishes an addition of the whole CTA: each thread has fenced its own, and a barrier lies
 /// between.
-__device__ __forceinline__ void set_additions(std::int32_t* semaphore, std::int32_t count) {
+__device__ __forceinline__ void release_dq_semaphore(std::int32_t* semaphore, std::int32_t count) {
   asm volatile("st.release.gpu.global.s32 [%0], %1;\n" ::"l"(semaphore), "r"(count) : "memory");
 }
 
-template <typename T>
-__device__ __forceinline__ mma::HeadRows<T> head_rows(const TensorArg& tensor, int head,
-                                                      int tokens) {
-  return {static_cast<T*>(tensor.data) + head * tensor.head_stride, tensor.token_stride, tokens};
+/// Takes the CTA's work item, and its first two visits. Items are taken in order, so that nobody
+/// waits for one that no CTA has begun (wait_dq_semaphore).
+template <typename Shape>
+__device__ __forceinline__ void take_work(const BackwardKernelArgs& args,
+                                          typename Shape::Tiles& shared) {
+  if (threadIdx.x == 0) {
+    shared.work = KeyTileWork::of(args, Shape::kParts, atomicAdd(args.work_counter, 1));
+    shared.walk.begin(args, shared.work);
+    for (int i = 0; i < 2; ++i) shared.visits[i] = shared.walk.next(args);
+  }
+  __syncthreads();
 }
+
+/// The part of a key tile that a CTA has taken (take_work), and the steps of backward_kernel. All
+/// threads call them. dK and dV are local arrays of the kernel: as members they would spill
+/// (mma::BackwardKeys).
+template <typename Shape>
+class KeyTilePart {
+ public:
+  using Tiles = typename Shape::Tiles;
+  using Scores = typename mma::ScoreWarp<Shape>::Scores;
+  using KeySum = typename mma::ScoreWarp<Shape>::Sum;  ///< of dK or dV
+
+  __device__ __forceinline__ KeyTilePart(const BackwardKernelArgs& args, Tiles& shared)
+      : args_(args),
+        params_(args.params),
+        shared_(shared),
+        work_(shared.work),
+        keys_(tile_of(args, work_.kv_head * args.group_size, work_.item.tile)),
+        key_begin_(keys_.k_begin + work_.part * kTileN),
+        scores_(warp()),
+        scale_log2_(capped() ? 1 : params_.scale * kLog2E),
+        k_tile_{mma::shared_address(shared.k)},
+        v_tile_{mma::shared_address(shared.v)},
+        q_tile_{mma::shared_address(shared.q)},
+        dout_tile_{mma::shared_address(shared.dout)},
+        p_tile_{mma::shared_address(shared.p)},
+        ds_tile_{mma::shared_address(shared.ds)},
+        dq_left_{ds_tile_.by_columns().at(0, Dq::row(warp()) / 16)},
+        dq_right_{k_tile_.by_rows().at(0, Dq::column(warp()) / 16)} {}
+
+  /// Whether the key tile ends before this part of it.
+  __device__ __forceinline__ bool is_empty() const { return key_begin_ >= keys_.k_end; }
+
+  /// Loads K, V and the rows of the first visit. On return K, Q and row terms have arrived; V and
+  /// dO may not have.
+  __device__ __forceinline__ void load_first() const {
+    const Visit& first = shared_.visits[0];
+    load_keys(params_.k, k_tile_);
+    if (first.head >= 0) load_rows(first, 0);
+    mma::cp_async_commit();
+    load_keys(params_.v, v_tile_);
+    if (first.head >= 0) load_dout(first);
+    mma::cp_async_commit();
+    mma::cp_async_wait<1>();
+    __syncthreads();
+  }
+
+  /// Adds visit `i` to dK, dV and dQ. Q of the next visit is loaded meanwhile; its dO, which has
+  /// but one stage, once this visit's has been read.
+  __device__ __forceinline__ void visit(unsigned i, KeySum& dk, KeySum& dv) const {
+    const Visit& current = shared_.visits[i % 4];
+    const Visit& next = shared_.visits[(i + 1) % 4];
+    const int stage = static_cast<int>(i % 2);
+    if (next.head >= 0) load_rows(next, stage ^ 1);
+    mma::cp_async_commit();
+    float p[2][4][4];
+    compute_p(p, current, stage);
+    mma::cp_async_wait<1>();
+    __syncthreads();  // V and dO have arrived; the Q loaded last may not
+    if (threadIdx.x == 0) shared_.visits[(i + 2) % 4] = shared_.walk.next(args_);
+    float ds[2][4][4];
+    compute_ds(ds, p, stage);
+    scores_.add_own(dv, p, dout_tile_);
+    scores_.add_own(dk, ds, q_stage(stage));
+    __syncthreads();  // P and dS are written
+    scores_.add_other(dv, p_tile_, dout_tile_);
+    scores_.add_other(dk, ds_tile_, q_stage(stage));
+    add_dq(current);
+    mma::cp_async_wait<0>();
+    __syncthreads();  // the next rows have arrived; dO, P and dS are read
+    if (params_.ordered) publish_dq(current);
+    if (next.head >= 0) load_dout(next);
+    mma::cp_async_commit();
+  }
+
+  /// Writes dK and dV into the gradients or, of a split key tile, adds them to its accumulators.
+  __device__ __forceinline__ void write(const KeySum& dk, const KeySum& dv) const {
+    mma::cp_async_wait_all();
+    __syncthreads();  // K and V have arrived even if no tile was visited
+    if (work_.item.split >= 0) {
+      add_to_accumulators(dk, dv);
+    } else if (params_.dkv_mode == StoreMode::add_float32) {
+      Dk::add_to_rows(dk, params_.scale, key_rows<float>(params_.dk), key_begin_);
+      Dk::add_to_rows(dv, 1, key_rows<float>(params_.dv), key_begin_);
+    } else {
+      overwrite(dk, dv);
+    }
+  }
+
+ private:
+  using T = typename Shape::T;
+  using Dq = typename Shape::DqFragments;
+  using Dk = typename Shape::DkFragments;
+  static constexpr int kDim = Shape::kDim;
+  static constexpr int kTileM = Shape::kTileM;
+  static constexpr int kTileN = Shape::kTileN;
+  static constexpr int kParts = Shape::kParts;
+  static constexpr int kThreads = Shape::kThreads;
+  static constexpr std::uint32_t kRowBytes = sizeof(Tiles::q[0]);
+
+  static __device__ __forceinline__ int warp() { return static_cast<int>(threadIdx.x / 32); }
+  __device__ __forceinline__ bool capped() const { return params_.softcap.cap > 0; }
+  __device__ __forceinline__ mma::SharedTile<kDim> q_stage(int stage) const {
+    return {q_tile_.base + stage * kRowBytes};
+  }
+  template <typename Element>
+  __device__ __forceinline__ mma::HeadRows<Element> key_rows(const TensorArg& tensor) const {
+    return mma::head_rows<Element>(tensor, work_.kv_head, keys_.k_end);
+  }
+
+  __device__ __forceinline__ void load_keys(const TensorArg& from, mma::SharedTile<kDim> to) const {
+    to.template load<kTileN, kThreads>(key_rows<const T>(from), key_begin_);
+  }
+
+  /// Loads Q, row terms and the pattern of a visit.
+  __device__ __forceinline__ void load_rows(const Visit& visit, int stage) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    q_stage(stage).template load<kTileM, kThreads>(
+        mma::head_rows<const T>(params_.q, visit.head, params_.tokens_q), visit.q_tile * kTileM);
+    if (thread < kTileM / 2) {
+      const std::int64_t row =
+          (std::int64_t{visit.head} * args_.q_tiles + visit.q_tile) * kTileM + thread * 2;
+      mma::cp_async(mma::shared_address(shared_.row_terms[stage][thread * 2]),
+                    args_.row_terms + row * 2);
+    } else if (thread >= 64 && thread < 64 + kTileN / 2 && visit.pattern != kFull) {
+      const int key = (thread - 64) * 2;
+      mma::cp_async(mma::shared_address(&shared_.pattern[stage][key]),
+                    params_.lists.patterns + std::int64_t{visit.pattern} * kTileKeys +
+                        work_.part * kTileN + key);
+    }
+  }
+  __device__ __forceinline__ void load_dout(const Visit& visit) const {
+    dout_tile_.template load<kTileM, kThreads>(
+        mma::head_rows<const T>(params_.dout, visit.head, params_.tokens_q), visit.q_tile * kTileM);
+  }
+
+  /// p = Pᵀ of a visit whose Q, row terms and pattern are in `stage`.
+  __device__ __forceinline__ void compute_p(Scores& p, const Visit& visit, int stage) const {
+    scores_.multiply(p, k_tile_, q_stage(stage));
+    if (capped()) cap_scores<32>(&p[0][0][0], params_.softcap);
+    if (visit.pattern != kFull) {
+      scores_.mask(p, [&](int key) {
+        const std::uint64_t seen = shared_.pattern[stage][key];
+        return [seen](int query) { return (seen >> query & 1) == 0; };
+      });
+    }
+    scores_.exponentiate(p, shared_.row_terms[stage], scale_log2_);
+  }
+
+  /// ds = dSᵀ. Stores P and dS for the other warps.
+  __device__ __forceinline__ void compute_ds(Scores& ds, const Scores& p, int stage) const {
+    scores_.multiply(ds, v_tile_, dout_tile_);
+    scores_.store(p, p_tile_);
+    scores_.differentiate(ds, p, shared_.row_terms[stage]);
+    if (capped()) {
+      scores_.apply_slopes(ds, p, shared_.row_terms[stage], params_.softcap.cap_log2);
+    }
+    scores_.store(ds, ds_tile_);
+  }
+
+  /// The visit's query tile in dq_accum and dq_semaphores, and the additions to it before this
+  /// CTA's.
+  __device__ __forceinline__ int dq_index(const Visit& visit) const {
+    return visit.head * args_.q_tiles + visit.q_tile;
+  }
+  __device__ __forceinline__ std::int32_t prior_adds(const Visit& visit) const {
+    return visit.prior_adds * kParts + work_.part;
+  }
+
+  /// Adds this part's share of the visit's dQ to the accumulator; if ordered, after all additions
+  /// before it.
+  __device__ __forceinline__ void add_dq(const Visit& visit) const {
+    float dq[Dq::kCount][4];
+    mma::gemm_dq<Shape>(dq, dq_left_, dq_right_);
+    const int index = dq_index(visit);
+    if (params_.ordered) {
+      if (threadIdx.x == 0) wait_dq_semaphore(args_.dq_semaphores + index, prior_adds(visit));
+      __syncthreads();
+    }
+    Dq::add(args_.dq_accum, index, dq);
+    if (params_.ordered) __threadfence();  // before publish_dq, behind the caller's barrier
+  }
+  __device__ __forceinline__ void publish_dq(const Visit& visit) const {
+    if (threadIdx.x != 0) return;
+    release_dq_semaphore(args_.dq_semaphores + dq_index(visit), prior_adds(visit) + 1);
+  }
+
+  __device__ __forceinline__ void add_to_accumulators(const KeySum& dk, const KeySum& dv) const {
+    const std::int64_t split =
+        std::int64_t{work_.kv_head} * params_.lists.split_tiles + work_.item.split;
+    const std::int64_t place = (split * kParts + work_.part) * 2;
+    Dk::add(args_.dkv_accum, place, dk);
+    Dk::add(args_.dkv_accum, place + 1, dv);
+  }
+
+  /// Stores dK and dV through the tiles of K and V, which nobody reads any more.
+  __device__ __forceinline__ void overwrite(const KeySum& dk, const KeySum& dv) const {
+    const int thread = static_cast<int>(threadIdx.x);
+    Dk::template stage<T>(dk, params_.scale, k_tile_);
+    Dk::template stage<T>(dv, 1, v_tile_);
+    __syncthreads();
+    mma::copy_rows<kTileN, kThreads>(k_tile_, key_rows<T>(params_.dk), key_begin_, thread);
+    mma::copy_rows<kTileN, kThreads>(v_tile_, key_rows<T>(params_.dv), key_begin_, thread);
+  }
+
+  const BackwardKernelArgs& args_;
+  const BackwardParams& params_;
+  Tiles& shared_;
+  const KeyTileWork& work_;  ///< in shared memory, as registers are short
+  const KeyTile& keys_;
+  int key_begin_;
+  mma::ScoreWarp<Shape> scores_;
+  float scale_log2_;  ///< 1 with a softcap: capped scores are in the log2 domain
+  mma::SharedTile<kDim> k_tile_, v_tile_, q_tile_, dout_tile_;
+  mma::SharedTile<kTileM> p_tile_, ds_tile_;
+  mma::MatrixAddress<kTileM> dq_left_;  ///< the warp's operands of dQ = dS · K
+  mma::MatrixAddress<kDim> dq_right_;
+};
 
 /// One CTA per part of a work item: dK and dV of kTileN keys of one KV head, summed over its query
 /// heads, and what these keys add to dQ.
 template <typename Shape>
 __global__ void __launch_bounds__(Shape::kThreads, 1)
     backward_kernel(const __grid_constant__ BackwardKernelArgs args) {
-  using T = typename Shape::T;
-  using Dq = typename Shape::DqFragments;
-  using Dk = typename Shape::DkFragments;
-  constexpr int kDim = Shape::kDim;
-  constexpr int kTileM = Shape::kTileM;
-  constexpr int kTileN = Shape::kTileN;
-  constexpr int kParts = Shape::kParts;
-  constexpr std::uint32_t kRowBytes = sizeof(Shape::Tiles::q[0]);
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Tiles*>(shared_bytes);
-  const BackwardParams& params = args.params;
-  const int thread = static_cast<int>(threadIdx.x);
-
-  // Taken in order, so that nobody waits for an item that no CTA has begun (wait_additions).
-  if (thread == 0) {
-    shared.work = KeyTileWork::of(args, kParts, atomicAdd(args.work_counter, 1));
-    shared.walk.begin(args, shared.work);
-    for (int i = 0; i < 2; ++i) shared.visits[i] = shared.walk.next(args);
-  }
-  __syncthreads();
-  // A reference into shared memory, as registers are short.
-  const KeyTileWork& work = shared.work;
-  const KeyTile& keys = tile_of(args, work.kv_head * args.group_size, work.item.tile);
-  const int key_begin = keys.k_begin + work.part * kTileN;
-  // Ordered: a part without keys counts its (zero) additions all the same, as others wait for them.
-  if (key_begin >= keys.k_end && !params.ordered) return;
-  const mma::ScoreWarp<Shape> scores(thread / 32);
-
-  const mma::SharedTile<kDim> k_tile{mma::shared_address(shared.k)};
-  const mma::SharedTile<kDim> v_tile{mma::shared_address(shared.v)};
-  const mma::SharedTile<kDim> q_tile{mma::shared_address(shared.q)};
-  const mma::SharedTile<kDim> dout_tile{mma::shared_address(shared.dout)};
-  const mma::SharedTile<kTileM> p_tile{mma::shared_address(shared.p)};
-  const mma::SharedTile<kTileM> ds_tile{mma::shared_address(shared.ds)};
-
-  const auto load_rows = [&](const Visit& visit, int stage) {
-    const mma::SharedTile<kDim> to{q_tile.base + stage * kRowBytes};
-    to.template load<kTileM, Shape::kThreads>(
-        head_rows<const T>(params.q, visit.head, params.tokens_q), visit.q_tile * kTileM);
-    if (thread < kTileM / 2) {
-      const std::int64_t row =
-          (std::int64_t{visit.head} * args.q_tiles + visit.q_tile) * kTileM + thread * 2;
-      mma::cp_async(mma::shared_address(shared.row_terms[stage][thread * 2]),
-                    args.row_terms + row * 2);
-    } else if (thread >= 64 && thread < 64 + kTileN / 2 && visit.pattern != kFull) {
-      const int key = (thread - 64) * 2;
-      mma::cp_async(mma::shared_address(&shared.pattern[stage][key]),
-                    params.lists.patterns + std::int64_t{visit.pattern} * kTileKeys +
-                        work.part * kTileN + key);
-    }
-  };
-  const auto load_dout = [&](const Visit& visit) {
-    dout_tile.template load<kTileM, Shape::kThreads>(
-        head_rows<const T>(params.dout, visit.head, params.tokens_q), visit.q_tile * kTileM);
-  };
-
-  float dk[Dk::kCount][4] = {};
-  float dv[Dk::kCount][4] = {};
-  const bool capped = params.softcap.cap > 0;
-  const float scale_log2 = capped ? 1 : params.scale * kLog2E;
-  const mma::MatrixAddress<kTileM> dq_left{ds_tile.by_columns().at(0, Dq::row(thread / 32) / 16)};
-  const mma::MatrixAddress<kDim> dq_right{k_tile.by_rows().at(0, Dq::column(thread / 32) / 16)};
-
-  k_tile.template load<kTileN, Shape::kThreads>(
-      head_rows<const T>(params.k, work.kv_head, keys.k_end), key_begin);
-  if (shared.visits[0].head >= 0) load_rows(shared.visits[0], 0);
-  mma::cp_async_commit();
-  v_tile.template load<kTileN, Shape::kThreads>(
-      head_rows<const T>(params.v, work.kv_head, keys.k_end), key_begin);
-  if (shared.visits[0].head >= 0) load_dout(shared.visits[0]);
-  mma::cp_async_commit();
-  mma::cp_async_wait<1>();
-  __syncthreads();  // K, Q and row terms have arrived; V and dO may not
-
-  for (unsigned i = 0; shared.visits[i % 4].head >= 0; ++i) {
-    const int stage = static_cast<int>(i % 2);
-    if (shared.visits[(i + 1) % 4].head >= 0) load_rows(shared.visits[(i + 1) % 4], stage ^ 1);
-    mma::cp_async_commit();
-    const mma::SharedTile<kDim> q_stage{q_tile.base + stage * kRowBytes};
-    float p[2][4][4];
-    scores.multiply(p, k_tile, q_stage);
-    if (capped) cap_scores<32>(&p[0][0][0], params.softcap);
-    if (shared.visits[i % 4].pattern != kFull) {
-      scores.mask(p, [&](int key) {
-        const std::uint64_t seen = shared.pattern[stage][key];
-        return [=](int query) { return (seen >> query & 1) == 0; };
-      });
-    }
-    scores.exponentiate(p, shared.row_terms[stage], scale_log2);
-    mma::cp_async_wait<1>();
-    __syncthreads();  // V and dO have arrived; the Q loaded last may not
-    if (thread == 0) shared.visits[(i + 2) % 4] = shared.walk.next(args);
-    float ds[2][4][4];
-    scores.multiply(ds, v_tile, dout_tile);
-    scores.store(p, p_tile);
-    scores.differentiate(ds, p, shared.row_terms[stage]);
-    if (capped) scores.apply_slopes(ds, p, shared.row_terms[stage], params.softcap.cap_log2);
-    scores.store(ds, ds_tile);
-    scores.add_own(dv, p, dout_tile);
-    scores.add_own(dk, ds, q_stage);
-    __syncthreads();  // P and dS are written
-    scores.add_other(dv, p_tile, dout_tile);
-    scores.add_other(dk, ds_tile, q_stage);
-    float dq[Dq::kCount][4];
-    mma::gemm_dq<Shape>(dq, dq_left, dq_right);
-    const int index = shared.visits[i % 4].head * args.q_tiles + shared.visits[i % 4].q_tile;
-    const std::int32_t prior_adds = shared.visits[i % 4].prior_adds * kParts + work.part;
-    if (params.ordered) {
-      if (thread == 0) wait_additions(args.dq_semaphores + index, prior_adds);
-      __syncthreads();
-    }
-    Dq::add(args.dq_accum, index, dq);
-    if (params.ordered) __threadfence();  // before set_additions, behind the barrier below
-    mma::cp_async_wait<0>();
-    __syncthreads();  // the next rows have arrived; dO, P and dS are read
-    if (params.ordered && thread == 0) set_additions(args.dq_semaphores + index, prior_adds + 1);
-    if (shared.visits[(i + 1) % 4].head >= 0) load_dout(shared.visits[(i + 1) % 4]);
-    mma::cp_async_commit();
-  }
-  mma::cp_async_wait_all();
-  __syncthreads();  // K and V have arrived even if no tile was visited
-
-  if (work.item.split >= 0) {
-    const std::int64_t place =
-        ((std::int64_t{work.kv_head} * params.lists.split_tiles + work.item.split) * kParts +
-         work.part) *
-        2;
-    Dk::add(args.dkv_accum, place, dk);
-    Dk::add(args.dkv_accum, place + 1, dv);
-    return;
-  }
-  if (params.dkv_mode == StoreMode::add_float32) {
-    Dk::add_to_rows(dk, params.scale, head_rows<float>(params.dk, work.kv_head, keys.k_end),
-                    key_begin);
-    Dk::add_to_rows(dv, 1, head_rows<float>(params.dv, work.kv_head, keys.k_end), key_begin);
-    return;
-  }
-  // dK and dV leave through the tiles of K and V, which nobody reads any more.
-  Dk::template stage<T>(dk, params.scale, k_tile);
-  Dk::template stage<T>(dv, 1, v_tile);
-  __syncthreads();
-  mma::copy_rows<kTileN, Shape::kThreads>(k_tile, head_rows<T>(params.dk, work.kv_head, keys.k_end),
-                                          key_begin, thread);
-  mma::copy_rows<kTileN, Shape::kThreads>(v_tile, head_rows<T>(params.dv, work.kv_head, keys.k_end),
-                                          key_begin, thread);
+  take_work<Shape>(args, shared);
+  const KeyTilePart<Shape> part(args, shared);
+  // Ordered: an empty part counts its (zero) additions all the same, as others wait for them.
+  if (part.is_empty() && !args.params.ordered) return;
+  typename KeyTilePart<Shape>::KeySum dk = {};
+  typename KeyTilePart<Shape>::KeySum dv = {};
+  part.load_first();
+  for (unsigned i = 0; shared.visits[i % 4].head >= 0; ++i) part.visit(i, dk, dv);
+  part.write(dk, dv);
 }
 
 /// Rounds the accumulators of split key tiles: dK (blockIdx.z = 0) or dV (1) of a part of a key

@@ -149,26 +149,24 @@ __device__ __forceinline__ void mask_scores(float (&s)[kSubTileKeys / 8][4],
   }
 }
 
-struct WorkItem {
+/// What a CTA computes. Head blocks come in sections, and the longest tiles of all head blocks of a
+/// section first.
+struct QueryTileWork {
   int head_block;
-  int list;
-  int tile;  ///< in `tiles`
-};
+  int tile;  ///< index of DeviceTileLists::tiles
 
-/// The work of this CTA. Head blocks come in sections, and the longest tiles of all head blocks of
-/// a section first.
-__device__ __forceinline__ WorkItem work_item(const ForwardParams& params, int section_blocks) {
-  const DeviceTileLists& lists = params.lists;
-  const int index = static_cast<int>(blockIdx.x);
-  const int head_blocks = params.heads_q / lists.pack;
-  const int section = index / (lists.tiles_per_list * section_blocks);
-  const int rest = index - section * lists.tiles_per_list * section_blocks;
-  const int width = min(section_blocks, head_blocks - section * section_blocks);
-  const int head_block = section * section_blocks + rest % width;
-  const int list = static_cast<int>(std::int64_t{head_block} * lists.list_heads / head_blocks);
-  const int first = list * lists.tiles_per_list;
-  return {head_block, list, first + rest / width};
-}
+  __device__ __forceinline__ static QueryTileWork of(const ForwardParams& params,
+                                                     int section_blocks, int index) {
+    const DeviceTileLists& lists = params.lists;
+    const int head_blocks = params.heads_q / lists.pack;
+    const int section = index / (lists.tiles_per_list * section_blocks);
+    const int rest = index - section * lists.tiles_per_list * section_blocks;
+    const int width = min(section_blocks, head_blocks - section * section_blocks);
+    const int head_block = section * section_blocks + rest % width;
+    const int list = static_cast<int>(std::int64_t{head_block} * lists.list_heads / head_blocks);
+    return {head_block, list * lists.tiles_per_list + rest / width};
+  }
+};
 
 /// One CTA per query tile and head block. All its warps load every sub-tile; a warp whose row group
 /// does not see it computes nothing.
@@ -182,7 +180,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kCtasPerSm)
   extern __shared__ __align__(1024) unsigned char shared_bytes[];
   auto& shared = *reinterpret_cast<typename Shape::Tiles*>(shared_bytes);
 
-  const WorkItem work = work_item(params, section_blocks);
+  const QueryTileWork work =
+      QueryTileWork::of(params, section_blocks, static_cast<int>(blockIdx.x));
   const QueryTile tile = params.lists.tiles[work.tile];
   const int pack = params.lists.pack;
   const int pack_shift = __ffs(pack) - 1;

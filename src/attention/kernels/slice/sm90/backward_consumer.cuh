@@ -265,8 +265,8 @@ struct BackwardConsumer : BackwardScores<Shape> {
     return count;
   }
 
-  /// 0, behind which descriptors are computed anew: one loop's would be kept in registers
-  /// throughout the other one.
+  /// Returns a 0 that is opaque to the compiler, so that each loop computes its descriptors anew:
+  /// else those of one loop stay in registers throughout the other one.
   __device__ __forceinline__ static int descriptor_base() {
     int zero = 0;
     if constexpr (Shape::kHalves) {
@@ -275,7 +275,7 @@ struct BackwardConsumer : BackwardScores<Shape> {
     }
     return zero;
   }
-  /// A value that all lanes have, in a form from which the compiler knows it.
+  /// Tells the compiler that `value` is the same in all lanes.
   __device__ __forceinline__ static int uniform(int value) {
     return static_cast<int>(__reduce_or_sync(~0u, static_cast<unsigned>(value)));
   }

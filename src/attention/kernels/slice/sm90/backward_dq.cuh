@@ -83,8 +83,8 @@ struct BackwardDqAccumulator {
         accum += buffer * (kBackwardRows * Shape::kDqColumns);
       }
       const bool first = comes_first(semaphore, prior_adds);
-      // The consumers' stores to the buffer, released on dq_full, precede its read by TMA. One
-      // thread fences in place of all that stored: these wait for nothing.
+      // Orders the consumers' stores to the buffer, acquired from dq_full, before its read by TMA
+      // (async proxy). This thread fences for all that stored, so that they need not wait.
       ptx::fence_proxy_async_shared();
       first ? ptx::bulk_store(accum, shared.dq[buffer], kBytes)
             : ptx::bulk_reduce_add(accum, shared.dq[buffer], kBytes);

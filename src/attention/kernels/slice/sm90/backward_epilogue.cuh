@@ -10,31 +10,32 @@
 
 namespace longca::slice::sm90 {
 
-/// The turn of a warp, all of whose lanes construct it, to add its share of a split key tile's dK
-/// or dV, with which it ends: after the items before, if ordered, else at once. The share, in [0,
-/// kKeyTurns), is the same for all items of a key tile. Cannot deadlock: waits only for items taken
-/// before this one, which wait for earlier ones at most.
-class KeyTurn {
+/// Holds a warp's semaphore of a split key tile while the warp adds its share of dK or dV. If
+/// ordered, waits at construction until the items before have added theirs, and releases at
+/// destruction. All lanes construct it; `share`, in [0, kDkvSemaphores), is the same for all items
+/// of a key tile. Cannot deadlock: waits only for items taken before this one, which wait for
+/// earlier ones at most.
+class DkvSemaphore {
  public:
-  __device__ __forceinline__ KeyTurn(const BackwardKernelArgs& args, const KeyTileWork& work,
-                                     int share)
+  __device__ __forceinline__ DkvSemaphore(const BackwardKernelArgs& args, const KeyTileWork& work,
+                                          int share)
       : ordered_(args.params.ordered != 0 && work.split >= 0),
-        turn_(args.key_turns +
-              (std::int64_t{work.kv_head} * args.params.lists.split_tiles + work.split) *
-                  kKeyTurns +
-              share) {
-    ptx::wait_for(turn_, work.prior_parts, ordered_);
+        semaphore_(args.dkv_semaphores +
+                   (std::int64_t{work.kv_head} * args.params.lists.split_tiles + work.split) *
+                       kDkvSemaphores +
+                   share) {
+    ptx::wait_for(semaphore_, work.prior_parts, ordered_);
   }
-  KeyTurn(const KeyTurn&) = delete;
-  KeyTurn& operator=(const KeyTurn&) = delete;
-  __device__ __forceinline__ ~KeyTurn() {
+  DkvSemaphore(const DkvSemaphore&) = delete;
+  DkvSemaphore& operator=(const DkvSemaphore&) = delete;
+  __device__ __forceinline__ ~DkvSemaphore() {
     __syncwarp();
-    if (ordered_ && threadIdx.x % 32 == 0) ptx::red_add_release(turn_, 1);
+    if (ordered_ && threadIdx.x % 32 == 0) ptx::red_add_release(semaphore_, 1);
   }
 
  private:
   bool ordered_;
-  std::int32_t* turn_;
+  std::int32_t* semaphore_;
 };
 
 /// Writes dK and dV of a key tile from a warpgroup's accumulators, [64 keys, kDim] each: into the
@@ -63,13 +64,13 @@ struct BackwardEpilogue {
     if (work.q_tiles == 0 && args.params.dkv_mode == StoreMode::add_float32) return;
     if (work.split >= 0 && args.params.dkv_mode != StoreMode::add_float32) {
       if (work.q_tiles == 0) return;
-      const KeyTurn turn(args, work, group * 4 + warp);
+      const DkvSemaphore semaphore(args, work, group * 4 + warp);
       add_to_accumulator(dk, dkv_accum<Shape>(args, work.split, work.kv_head, 0));
       add_to_accumulator(dv, dkv_accum<Shape>(args, work.split, work.kv_head, 1));
       return;
     }
     if (args.params.dkv_mode != StoreMode::overwrite) {
-      const KeyTurn turn(args, work, group * 4 + warp);
+      const DkvSemaphore semaphore(args, work, group * 4 + warp);
       write_float32(dk, args.params.dk, work);
       write_float32(dv, args.params.dv, work);
       return;
@@ -84,7 +85,7 @@ struct BackwardEpilogue {
   }
 
   /// Writes one of the two, dK (kWhich = 0) or dV (1), of the key tile whose keys were in `stage`.
-  /// Nobody reads this warpgroup's rows of what it goes through any more.
+  /// Nobody may still read this warpgroup's rows of K or V there, in which write_16_bit stages it.
   template <int kWhich>
   __device__ __forceinline__ void write_one(const KeyTileWork& work, int stage,
                                             float (&sum)[kDim / 2]) const {
@@ -99,7 +100,7 @@ struct BackwardEpilogue {
       write_16_bit<kWhich>(sum, tensor, work, stage);
       return;
     }
-    const KeyTurn turn(args, work, (1 - kWhich) * 8 + group * 4 + warp);
+    const DkvSemaphore semaphore(args, work, (1 - kWhich) * 8 + group * 4 + warp);
     if (work.split >= 0 && mode != StoreMode::add_float32) {
       add_to_accumulator(sum, dkv_accum<Shape>(args, work.split, work.kv_head, kWhich));
     } else {
@@ -141,8 +142,8 @@ struct BackwardEpilogue {
     }
   }
 
-  /// Goes through this warp's 16 rows of V in shared memory or, if kNarrow, dK through those of K,
-  /// so that whole rows are written. No other warp touches these, so that __syncwarp orders it.
+  /// Stages the gradient in this warp's 16 rows of V in shared memory (if kNarrow, dK in those of
+  /// K), so that whole rows are written. No other warp touches these: __syncwarp orders accesses.
   template <int kWhich>
   __device__ __forceinline__ void write_16_bit(const float (&sum)[kDim / 2],
                                                const TensorArg& tensor, const KeyTileWork& work,

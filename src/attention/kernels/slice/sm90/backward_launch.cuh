@@ -11,7 +11,9 @@
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/backward.cuh"
 #include "attention/kernels/slice/sm90/launch.h"
+#include "attention/kernels/slice/workspace_parts.h"
 #include "core/cuda/error.h"
+#include "core/rounding.h"
 
 // How a backward pass is launched; one source file for each of several head dimensions includes it.
 namespace longca::slice::sm90 {
@@ -29,33 +31,26 @@ inline int dq_parts(const DimPair& dims) {
                                 : GradientShape<HeadDims<256>>::kDqParts;
 }
 
-/// Byte offsets, multiples of 256, of the parts of BackwardParams::rows: what preprocess_kernel
-/// computes or clears. dq_bytes is the size of BackwardParams::workspace, which is all dq_accum.
-struct Workspace {
-  std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, key_turns = 0, visits = 0, counters = 0;
-  std::int64_t end = 0;
+/// Byte offsets of the parts of BackwardParams::rows: what preprocess_kernel computes or clears.
+/// dq_bytes is the size of BackwardParams::workspace, which is all dq_accum.
+struct Workspace : WorkspaceParts {
+  std::int64_t terms = 0, dkv_accum = 0, dq_semaphores = 0, dkv_semaphores = 0, visits = 0,
+               counters = 0;
   std::int64_t dq_bytes = 0;
 
   Workspace(const BackwardParams& params, DType dtype, const DimPair& dims) {
     const auto [dim, value_dim] = instance_dims(params, dtype, dims);
     const std::int64_t group_tokens = kBackwardRows / params.lists.pack;
     const std::int64_t tiles =
-        (params.tokens_q + group_tokens - 1) / group_tokens * (params.heads_q / params.lists.pack);
+        ceil_div(params.tokens_q, group_tokens) * (params.heads_q / params.lists.pack);
     terms = take(tiles * static_cast<std::int64_t>(sizeof(RowTerms)));
     const std::int64_t split = std::int64_t{params.heads_k} * params.lists.split_tiles;
     dkv_accum = take(split * backward_tile_keys({dim, value_dim}) * (dim + value_dim) * 4);
     dq_semaphores = take(tiles * dq_parts(dims) * 4);
-    key_turns = take(params.ordered ? split * kKeyTurns * 4 : 0);
-    visits = take((tiles + kRegionTiles - 1) / kRegionTiles * 4);
+    dkv_semaphores = take(params.ordered ? split * kDkvSemaphores * 4 : 0);
+    visits = take(ceil_div(tiles, kRegionTiles) * 4);
     counters = take(8);
     dq_bytes = tiles * kBackwardRows * dim * 4;
-  }
-
- private:
-  std::int64_t take(std::int64_t bytes) {
-    const std::int64_t begin = end;
-    end += (bytes + 255) / 256 * 256;
-    return begin;
   }
 };
 
@@ -70,7 +65,7 @@ BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, cons
   args.dim = dims.head_dim;
   args.value_dim = dims.value_dim;
   args.pack_shift = std::countr_zero(static_cast<unsigned>(pack));
-  args.q_tiles = (params.tokens_q + tile_tokens - 1) / tile_tokens;
+  args.q_tiles = ceil_div(params.tokens_q, tile_tokens);
   args.head_blocks = params.heads_q / params.heads_k / pack;
   args.query_tiles = args.q_tiles * args.head_blocks * params.heads_k;
   args.section_heads = params.lists.section_heads;
@@ -79,11 +74,11 @@ BackwardKernelArgs backward_args(const BackwardParams& params, DType dtype, cons
   args.dq_accum = static_cast<float*>(params.workspace);
   args.dkv_accum = reinterpret_cast<float*>(rows + offsets.dkv_accum);
   // Where all dK and dV are added to given float32, split key tiles need no accumulators.
-  args.split_tiles = params.dkv_mode == StoreMode::add_float32 ? 0 : params.lists.split_tiles;
-  args.dkv_accum_bytes = args.split_tiles == 0 ? 0 : offsets.dq_semaphores - offsets.dkv_accum;
+  args.dkv_accum_tiles = params.dkv_mode == StoreMode::add_float32 ? 0 : params.lists.split_tiles;
+  args.dkv_accum_bytes = args.dkv_accum_tiles == 0 ? 0 : offsets.dq_semaphores - offsets.dkv_accum;
   args.dq_semaphores = reinterpret_cast<std::int32_t*>(rows + offsets.dq_semaphores);
-  args.key_turns = reinterpret_cast<std::int32_t*>(rows + offsets.key_turns);
-  args.key_turn_count = static_cast<int>((offsets.visits - offsets.key_turns) / 4);
+  args.dkv_semaphores = reinterpret_cast<std::int32_t*>(rows + offsets.dkv_semaphores);
+  args.dkv_semaphore_count = static_cast<int>((offsets.visits - offsets.dkv_semaphores) / 4);
   args.visits = reinterpret_cast<std::int32_t*>(rows + offsets.visits);
   args.work_counter = reinterpret_cast<std::int32_t*>(rows + offsets.counters);
   args.write_counter = args.work_counter + 1;
@@ -143,7 +138,8 @@ void launch_halves(const BackwardKernelArgs& args, DType dtype, cudaStream_t str
 template <typename T, typename Dims>
 void launch_preprocess(const BackwardKernelArgs& args, DType dtype, cudaStream_t stream) {
   if (args.query_tiles > 0) {
-    launch_early(preprocess_kernel<T, GradientShape<Dims>>, args.query_tiles, 256, 0, args, stream);
+    launch_early(preprocess_kernel<T, GradientShape<Dims>>, args.query_tiles, kPrepostThreads, 0,
+                 args, stream);
   } else {  // no rows: clears dkv_accum and the counters
     const Workspace offsets(args.params, dtype, {args.dim, args.value_dim});
     const auto bytes = static_cast<std::size_t>(offsets.end - offsets.dkv_accum);
@@ -192,11 +188,11 @@ void launch(const BackwardParams& params, DType dtype, const DimPair& dims, Back
                                   to_string(dims));
     }
   }
-  const int writes = args.query_tiles + args.split_tiles * params.heads_k * 2;
+  const int writes = args.query_tiles + args.dkv_accum_tiles * params.heads_k * 2;
   if (writes > 0) {
     const int resident = sm_count() * kPostprocessCtasPerSm;
-    launch_early(postprocess_kernel<T, GradientShape<Dims>>, std::min(writes, resident), 256, 0,
-                 args, stream);
+    launch_early(postprocess_kernel<T, GradientShape<Dims>>, std::min(writes, resident),
+                 kPrepostThreads, 0, args, stream);
   }
   if (params.dsink != nullptr) {
     launch_sink_gradient(TermsOfRow{args.terms, args.pack_shift, args.q_tiles}, params.sink,

@@ -103,7 +103,7 @@ struct BackwardScoreConsumer : BackwardScores<Shape> {
       for (float& x : dv) x = 0;
       if (q_tiles > 0) walk(q_tiles, stage, dv);
       const KeyTileWork work = shared.work[stage];  // now: it would take registers of the loop
-      // Of V, a warp reads no rows but those through which it writes.
+      // A warp reads only those rows of V in which it stages dV.
       epilogue.template write_one<1>(work, stage, dv);
       // Orders accesses to V before the TMA load of the next one (async proxy).
       if (epilogue.uses_shared(work)) ptx::fence_proxy_async_shared();
@@ -299,9 +299,8 @@ struct BackwardGradientConsumer {
       ptx::mbarrier_wait(&shared.q_full[stage], parity_of<kStages>(visit));
       const RowTile tile = shared.tile[stage];
       ptx::mbarrier_wait(&shared.ds_full[ds_stage], parity_of<Shape::kDsStages>(visit));
-      // The dSᵀ that the score warps stored and released, and this thread has acquired, precedes
-      // its wgmma (async proxy). Here rather than behind those stores, as this warpgroup has the
-      // time: causality order asks for a proxy fence somewhere on the way.
+      // Orders the dSᵀ that the score warps stored, and this thread has acquired, before its wgmma
+      // (async proxy). One proxy fence on the way suffices: here, as this warpgroup has the time.
       ptx::fence_proxy_async_shared();
       const unsigned char* ds = shared.ds[ds_stage];
       float dq[32];

@@ -10,10 +10,14 @@
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/memory.cuh"
 #include "attention/kernels/slice/sm90/ptx/wgmma.cuh"
+#include "core/rounding.h"
 
 // The accumulators in device memory, and the small kernels before and after backward_kernel:
 // preprocess_kernel computes RowTerms, postprocess_kernel rounds the accumulators.
 namespace longca::slice::sm90 {
+
+/// Threads of a CTA of preprocess_kernel and postprocess_kernel.
+inline constexpr int kPrepostThreads = 256;
 
 /// The accumulator of a query tile.
 template <int kDim>
@@ -45,17 +49,19 @@ __device__ __forceinline__ float dot(const uint4& a, const uint4& b) {
   return sum;
 }
 
-/// Zeroes this CTA's share of dkv_accum and key_turns, the semaphores of its query tile and, in the
-/// first CTA of a region, its visits; in the first CTA of the grid, the counters.
+/// Zeroes this CTA's share of dkv_accum and dkv_semaphores, the semaphores of its query tile and,
+/// in the first CTA of a region, its visits; in the first CTA of the grid, the counters.
 template <int kDqParts>
 __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& args) {
   auto* accum = reinterpret_cast<float4*>(args.dkv_accum);
   const std::int64_t count = args.dkv_accum_bytes / static_cast<std::int64_t>(sizeof(float4));
-  for (std::int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += gridDim.x * 256) {
+  for (std::int64_t i = blockIdx.x * kPrepostThreads + threadIdx.x; i < count;
+       i += gridDim.x * kPrepostThreads) {
     accum[i] = make_float4(0, 0, 0, 0);
   }
-  for (int i = blockIdx.x * 256 + threadIdx.x; i < args.key_turn_count; i += gridDim.x * 256) {
-    args.key_turns[i] = 0;
+  for (int i = blockIdx.x * kPrepostThreads + threadIdx.x; i < args.dkv_semaphore_count;
+       i += gridDim.x * kPrepostThreads) {
+    args.dkv_semaphores[i] = 0;
   }
   if (threadIdx.x < kDqParts) {
     args.dq_semaphores[blockIdx.x * kDqParts + threadIdx.x] = kDqEmpty;
@@ -68,7 +74,7 @@ __device__ __forceinline__ void clear_accumulators(const BackwardKernelArgs& arg
 /// Computes RowTerms, one query tile per CTA, kRowLanes threads per row, and clears what
 /// backward_kernel adds to.
 template <typename T, typename Shape>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(kPrepostThreads)
     preprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
   constexpr int kLanes = Shape::kRowLanes;
   const BackwardParams& params = args.params;
@@ -78,7 +84,7 @@ __global__ void __launch_bounds__(256)
   ptx::griddepcontrol_wait();
   ptx::griddepcontrol_launch_dependents();
   clear_accumulators<Shape::kDqParts>(args);
-  for (int row = threadIdx.x / kLanes; row < kBackwardRows; row += 256 / kLanes) {
+  for (int row = threadIdx.x / kLanes; row < kBackwardRows; row += kPrepostThreads / kLanes) {
     const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
     const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
     const int column = threadIdx.x % kLanes * 8;
@@ -219,11 +225,13 @@ __device__ __forceinline__ void write_dq(const BackwardKernelArgs& args, int ind
     if (touched) {
       unpack_dq<Shape>(dq_accum<kDim>(args, index), half, tile);
     } else {
-      for (int i = threadIdx.x; i < kRows * kDim; i += 256) tile[i / kDim][i % kDim] = 0;
+      for (int i = threadIdx.x; i < kRows * kDim; i += kPrepostThreads) {
+        tile[i / kDim][i % kDim] = 0;
+      }
     }
     __syncthreads();
     constexpr int kChunks = kDim / 8;
-    for (int i = threadIdx.x; i < kRows * kChunks; i += 256) {
+    for (int i = threadIdx.x; i < kRows * kChunks; i += kPrepostThreads) {
       const int row = half * kRows + i / kChunks;
       const int head = (head_block << args.pack_shift) + (row & ((1 << args.pack_shift) - 1));
       const int token = (q_tile * kBackwardRows + row) >> args.pack_shift;
@@ -255,14 +263,14 @@ __device__ __forceinline__ void write_dkv(const BackwardKernelArgs& args, int sp
   const int warp = threadIdx.x / 32;
   for (int begin = 0; begin < Shape::kKeys; begin += kKeys) {
     // Two warps for each 16 keys, or four: each a part of the dimensions.
-    constexpr int kParts = 8 * 16 / kKeys;
+    constexpr int kParts = kPrepostThreads / 32 * 16 / kKeys;
     const int sixteen = warp % (kKeys / 16);
     const int part = warp / (kKeys / 16);
     unpack_accumulator<kDim / kParts / 2, Shape::kDim + 4>(
         from + (begin / 16 + sixteen) * (16 * kDim) + part * (16 * kDim / kParts), tile,
         sixteen * 16, part * (kDim / kParts));
     __syncthreads();
-    for (int i = threadIdx.x; i < kKeys * kChunks; i += 256) {
+    for (int i = threadIdx.x; i < kKeys * kChunks; i += kPrepostThreads) {
       const int key = keys.begin + begin + i / kChunks;
       if (key >= keys.end || i % kChunks * 8 >= dim) continue;
       write_eight<T>(tensor,
@@ -301,13 +309,13 @@ __device__ __forceinline__ int finished_tile(const BackwardKernelArgs& args, int
 /// visits are counted, CTAs take SMs on which backward_kernel has ended, and write the regions that
 /// are complete while others still compute.
 template <typename T, typename Shape>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(kPrepostThreads)
     postprocess_kernel(const __grid_constant__ BackwardKernelArgs args) {
   __shared__ RowMajorTile<Shape> tile;
   __shared__ int next;
   const int split_tiles = args.params.lists.split_tiles;
-  const int query_tiles = (args.query_tiles + kRegionTiles - 1) / kRegionTiles * kRegionTiles;
-  const int writes = query_tiles + args.split_tiles * args.params.heads_k * 2;
+  const int query_tiles = round_up(args.query_tiles, kRegionTiles);
+  const int writes = query_tiles + args.dkv_accum_tiles * args.params.heads_k * 2;
   if (!args.params.lists.counts_visits) ptx::griddepcontrol_wait();
   int taken = threadIdx.x == 0 ? atomicAdd(args.write_counter, 1) : 0;
   for (;;) {

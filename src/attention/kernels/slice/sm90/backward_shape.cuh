@@ -6,6 +6,7 @@
 
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
+#include "core/rounding.h"
 
 namespace longca::slice::sm90 {
 
@@ -22,9 +23,9 @@ inline constexpr std::int32_t kDqEmpty = 0;
 inline constexpr std::int32_t kDqStoring = 1;
 inline constexpr std::int32_t kDqStored = 2;
 
-/// Shares of a split key tile's dK and dV that are added apart, by a warp each: those of the eight
-/// warps that compute dV, or both, and of others that compute dK (kNarrow).
-inline constexpr int kKeyTurns = 16;
+/// Semaphores of a split key tile, one for the share of dK and dV that a warp adds: 0 to 7 of the
+/// warps that compute dV, or both; if kNarrow, 8 to 15 of those that compute dK.
+inline constexpr int kDkvSemaphores = 16;
 
 /// Tensor maps cover [tokens, heads, dim], with boxes 64 elements wide.
 struct BackwardKernelArgs {
@@ -45,19 +46,21 @@ struct BackwardKernelArgs {
   /// l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2 of the warp's 16 rows. A query
   /// tile has parts of kDqColumns columns (BackwardShape), each of rows 0, 16, 32 and 48.
   float* dq_accum;   ///< [query_tiles, 64 · kDim]
-  float* dkv_accum;  ///< split key tiles: [heads_k, split_tiles, dK and dV, parts of 16 keys]
+  float* dkv_accum;  ///< split key tiles: [heads_k, lists.split_tiles, dK and dV, parts of 16 keys]
   /// [query_tiles, kDqParts]: additions done, if ordered; else kDqEmpty, kDqStoring or
   /// kDqStored.
   std::int32_t* dq_semaphores;
-  /// [heads_k, split key tiles, kKeyTurns], if ordered: items that have added a warp's share of dK
-  /// or dV of the key tile.
-  std::int32_t* key_turns;
+  /// [heads_k, split key tiles, kDkvSemaphores], if ordered: items that have added a warp's share
+  /// of dK or dV of the key tile.
+  std::int32_t* dkv_semaphores;
   /// [⌈query_tiles / kRegionTiles⌉], if lists.counts_visits: visits of each region whose additions
   /// to dQ are complete.
   std::int32_t* visits;
   std::int64_t dkv_accum_bytes;
-  int key_turn_count;           ///< of all
-  int split_tiles;              ///< key tiles per KV head that have dkv_accum
+  int dkv_semaphore_count;  ///< of all key tiles
+  /// Key tiles per KV head that have dkv_accum: lists.split_tiles, or none where all dK and dV are
+  /// added to given float32.
+  int dkv_accum_tiles;
   std::int32_t* work_counter;   ///< next work item of backward_kernel
   std::int32_t* write_counter;  ///< next tile that postprocess_kernel writes
 };
@@ -100,8 +103,8 @@ struct GradientShape {
                      : 4 * (16 * kDqColumns) + (index - 4) * (16 * kLastDqColumns);
   }
   /// Threads of preprocess_kernel per row.
-  static constexpr int kRowLanes = (kValueDim + 63) / 64 * 8;
-  /// What is added to an accumulator apart, with a semaphore of its own: if kWide each part.
+  static constexpr int kRowLanes = ceil_div(kValueDim, 64) * 8;
+  /// Parts of an accumulator with a semaphore of their own, as they are added separately.
   static constexpr int kDqParts = kWide ? 2 : 1;
   static constexpr int kKeys = backward_tile_keys({kDim, kValueDim});  ///< of a key tile
 };
@@ -119,7 +122,7 @@ struct BackwardShape : GradientShape<Dims> {
   static constexpr bool kHalves = kHalves_;
   /// Warpgroups have roles: BackwardScoreConsumer and BackwardGradientConsumer.
   static constexpr bool kNarrow = kDim == 64;
-  /// Of Q and dO, as far as there is shared memory.
+  /// Stages of Q and, below, of dO: as many as shared memory holds.
   static constexpr int kStages = kNarrow ? 4 : kValueDim > 128 ? 1 : 2;
   static constexpr int kDoutStages = kNarrow ? kStages : kWide ? 1 : 2;
   /// Whether dO arrives together with Q: one wait less. Else K Qᵀ starts before it has arrived.
@@ -127,12 +130,12 @@ struct BackwardShape : GradientShape<Dims> {
   /// Whether q_empty says that dO has been read, too.
   static constexpr bool kRowsEmptyTogether = kRowsTogether && !kNarrow;
   static constexpr int kKeyStages = kNarrow ? 2 : 1;  ///< of K and V
-  /// One, as memory is used up, or those of Q.
+  /// One, as shared memory is used up; if kNarrow one per stage of Q.
   static constexpr int kPatternStages = kNarrow ? kStages : 1;
   static constexpr int kDsStages = 2;
   static constexpr int kThreads = kNarrow ? 512 : 384;
-  /// One is filled while others are added to device memory or wait for their turn. If kWide each
-  /// warpgroup has its own.
+  /// One is filled while others are added to device memory or wait for their semaphore. If kWide
+  /// each warpgroup has its own.
   static constexpr int kDqBuffers = kNarrow ? 3 : 2;
   static constexpr int kScoreWarps = 8;                      ///< that compute P and dS
   static constexpr int kGradientWarps = kNarrow ? 4 : 8;     ///< that compute dK and dQ
@@ -140,8 +143,8 @@ struct BackwardShape : GradientShape<Dims> {
   static constexpr int kDqWarps = kWide || kNarrow ? 4 : 8;  ///< that write to a buffer
   static constexpr int kDqBufferParts = kWide ? 4 : 8;       ///< of 16 rows × kDqColumns each
   /// Tiles are columns of 64 elements, 128-byte swizzled.
-  static constexpr int kColumns = (kDim + 63) / 64;
-  static constexpr int kValueColumns = (kValueDim + 63) / 64;
+  static constexpr int kColumns = ceil_div(kDim, 64);
+  static constexpr int kValueColumns = ceil_div(kValueDim, 64);
   static constexpr int kKeyColumnBytes = kKeys * 128;
   static constexpr int kRowColumnBytes = kBackwardRows * 128;
   static constexpr int kKeyBytes = kColumns * kKeyColumnBytes;
@@ -172,8 +175,7 @@ struct BackwardShape : GradientShape<Dims> {
     std::uint64_t keys_full[kKeyStages], keys_empty[kKeyStages];
     /// Guard q, terms and tile; full also waits for the pattern and, if kRowsTogether, for dO.
     /// Full: once, the producer. Empty: gradient warps, once their wgmma has read Q and, if
-    /// kRowsEmptyTogether, dO; by then the dSᵀ that they multiply Q by has been computed of all of
-    /// the stage.
+    /// kRowsEmptyTogether, dO. Its other operand, dSᵀ, depends on all else that the stage has.
     std::uint64_t q_full[kStages], q_empty[kStages];
     /// Guard dout. Full, unless kRowsTogether: once, the producer. Empty, unless
     /// kRowsEmptyTogether: score warps, once their wgmma has read dO.

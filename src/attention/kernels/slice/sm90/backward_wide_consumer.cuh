@@ -260,7 +260,7 @@ struct BackwardWideConsumer : BackwardScores<Shape> {
     for (float& x : dk) x *= args.params.scale;
     const StoreMode mode = args.params.dkv_mode;
     if (work.q_tiles == 0 && (mode == StoreMode::add_float32 || work.split >= 0)) return;
-    const KeyTurn turn(args, work, group * 4 + warp);
+    const DkvSemaphore semaphore(args, work, group * 4 + warp);
     if (work.split >= 0 && mode != StoreMode::add_float32) {
       add_to_accumulator<kDim>(dk, work, 0);
       add_to_accumulator<kValueDim>(dv, work, 1);

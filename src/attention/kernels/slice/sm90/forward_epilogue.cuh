@@ -37,14 +37,14 @@ struct OutputRows {
   __device__ void sync() const {
     ptx::named_barrier_sync(warpgroup_barrier<Shape>(group), 128);
   }
-  /// Likewise; whether `flag` is true in any of the threads.
+  /// Synchronizes them too; whether `flag` is true in any of the threads.
   template <typename Shape>
   __device__ bool any(bool flag) const {
     return ptx::named_barrier_or(warpgroup_barrier<Shape>(group), 128, __any_sync(~0u, flag));
   }
 };
 
-/// The row, of the warpgroup's 64, of the accumulators r ∈ {0, 1} of a thread of it.
+/// The row, among the warpgroup's 64, of a thread's accumulators r ∈ {0, 1}.
 __device__ __forceinline__ int accumulator_row(int thread, int r) {
   return thread / 32 * 16 + thread % 32 / 4 + 8 * r;
 }
@@ -52,8 +52,9 @@ __device__ __forceinline__ int accumulator_row(int r) {
   return accumulator_row(static_cast<int>(threadIdx.x % 128), r);
 }
 
-/// This thread's number in its warpgroup. What follows from it is computed where it stands; from
-/// threadIdx the compiler computes it once and keeps it in registers that the loops need.
+/// This thread's index in its warpgroup, opaque to the compiler, so that what depends on it is
+/// computed where it is used. What depends on threadIdx is computed once, and kept in registers
+/// that the loops need.
 __device__ __forceinline__ int opaque_thread() {
   int thread;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
@@ -126,7 +127,7 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
   using T = typename Shape::T;
   constexpr int kDim = Shape::kValueDim;
   const ForwardParams& params = output.args.params;
-  // Without registers for it ptxas serializes wgmma (C7511).
+  // These shapes have no register left for the thread index: ptxas would serialize wgmma (C7511).
   constexpr bool kOpaque = Shape::kEarlier || Shape::kInTurn ||
                            (Shape::kCluster == 1 &&
                             (Shape::kWatchesRowMax || (Shape::kDim == 96 && !Shape::kUnchecked)));
@@ -143,7 +144,7 @@ __device__ __forceinline__ bool store_output(const OutputRows& output, const Sof
     o_scale[r] = sum != 0 ? __fdividef(1, sum) : 0;  // NaN, which is not 0, is to reach the result
     lse[r] = state.row_max[r] * kLn2 + __logf(sum);  // −∞ for a row that sees no key
   }
-  // One number either way, but other registers.
+  // The same row either way, but ptxas allocates other registers.
   const auto row_of = [thread](int r) {
     return kOpaque ? accumulator_row(thread, r) : accumulator_row(r);
   };

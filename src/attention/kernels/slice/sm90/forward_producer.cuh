@@ -25,9 +25,9 @@ struct TileScheduler {
   int index;                ///< of the next work tile: at first, the taker's number
   bool counted = false;     ///< whether `index` comes from the counter
   std::uint32_t phase = 0;  ///< of work_full and work_empty, as in PipelineState
-  /// Flips from work tile to work tile: CTAs of a pair take its first query tile in turn, as under
-  /// a causal mask this one sees less, and neither gets ahead.
-  int turn = 0;
+  /// The CTA of a pair that takes its first query tile. Alternates from work tile to work tile:
+  /// under a causal mask that tile sees less, and neither CTA is to get ahead.
+  int first_rank = 0;
   int reads = 1;   ///< done for the next work tile, of 3
   int head = 0;    ///< first query head of the next work tile
   int word = 0;    ///< lane l: word l of the QueryTile, or of the TileStart
@@ -71,8 +71,8 @@ struct TileScheduler {
         head = block << args.pack_shift;
         if constexpr (Shape::kCluster > 1) {
           if (lists.row_pairs) {
-            entry = entry * Shape::kCluster + (rank ^ turn);
-            turn ^= 1;
+            entry = entry * Shape::kCluster + (rank ^ first_rank);
+            first_rank ^= 1;
           } else {
             head = (block * Shape::kCluster + rank) << args.pack_shift;
           }
@@ -174,8 +174,8 @@ struct ForwardProducer {
   int kv_head = 0;
 
   __device__ int lane() const { return threadIdx.x & 31; }
-  /// Whether this thread issues the loads of keys. In pairs of CTAs not an elected one: ptxas then
-  /// orders the loop of the consumers of kUnchecked in another way, which takes 1 % longer.
+  /// Whether this thread issues the loads of keys. In pairs of CTAs lane 0 does: with an elected
+  /// thread ptxas orders the consumers' loop of kUnchecked in another way, which takes 1 % longer.
   __device__ bool leads() const {
     if constexpr (Shape::kCluster > 1) return lane() == 0;
     return ptx::elect_one();
@@ -318,7 +318,7 @@ struct ForwardProducer {
   /// Loads K and V of a work tile: partial tiles, then full ones; with kUnchecked full ones behind
   /// the narrow ones. During the last of them, `scheduler` fetches the next work tile; what it read
   /// for this one is copied before. With one stage of Q, `load_queries` is called behind the first
-  /// key tile, whose stages the work tile before frees: that one holds Q longer.
+  /// key tile: the work tile before frees that tile's stages earlier than its Q.
   template <typename LoadQueries>
   __device__ void load_keys(const QueryTile& tile, int narrow_tiles,
                             TileScheduler<Shape>& scheduler, const LoadQueries& load_queries) {

@@ -8,6 +8,7 @@
 
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
+#include "core/rounding.h"
 
 namespace longca::slice::sm90 {
 
@@ -54,13 +55,14 @@ struct ForwardShape {
   static constexpr bool kAccumulate = kAccumulate_;
   /// With a softcap: an instance of its own, as a branch in the others costs them registers.
   static constexpr bool kCapped = kCapped_;
-  /// Whether it merges ForwardParams::earlier into what it stores. Of its own for the same reason.
+  /// Whether it merges ForwardParams::earlier into what it stores: an instance of its own for the
+  /// same reason.
   static constexpr bool kEarlier = kEarlier_;
-  /// Whether full tiles are computed without a look at their sums, before partial tiles but narrow
-  /// ones: the first of them gives every row a row max. If the sums say behind them that a row max
-  /// should have moved, a row group computes that work tile again, once the CTA has no other, and
-  /// lets row maxima move from then on, so that this is once at most. It pays where a query tile
-  /// has many full tiles, and takes a kernel's end longer.
+  /// Whether full tiles are computed without a check of their sums, behind narrow tiles and before
+  /// other partial ones; the first gives every row a row max. If the sums say behind them that a
+  /// row max should have moved, the row group computes the work tile again once the CTA has no
+  /// other, and lets row maxima move from then on: at most one repeat. Pays where query tiles have
+  /// many full tiles; lengthens the kernel's end.
   static constexpr bool kUnchecked = kUnchecked_;
   /// For lists in which each row group has partial tiles that it alone sees, in turn
   /// (DeviceTileLists::in_turn). A row group lets those of the other one pass while its P V is
@@ -113,9 +115,9 @@ struct ForwardShape {
   __device__ __forceinline__ static int pattern_stage(int stage) {
     return kInTurn ? stage / 2 : stage;
   }
-  /// Of 64 elements; what the last one has beyond the dimensions TMA fills with zeros, unread.
-  static constexpr int kColumns = (kDim + 63) / 64;
-  static constexpr int kValueColumns = (kValueDim + 63) / 64;
+  /// Columns of 64 elements. TMA fills the last one with zeros beyond the dimensions, unread.
+  static constexpr int kColumns = ceil_div(kDim, 64);
+  static constexpr int kValueColumns = ceil_div(kValueDim, 64);
   static constexpr int kRowColumnBytes = kTileM * 128;
   static constexpr int kKeyColumnBytes = kStepKeys * 128;
   static constexpr int kQueryBytes = kColumns * kRowColumnBytes;
@@ -142,7 +144,7 @@ struct ForwardShape {
     /// K, V, K, V, …: [kStepKeys, kDim] and [kStepKeys, kValueDim] (ForwardShape::stage), whatever
     /// the order in which they are loaded.
     alignas(1024) unsigned char kv[kStages * (kKeyBytes + kValueBytes) / 2];
-    /// Of the K tile in a stage, per row group: the pattern's intervals (pattern_stage), one per
+    /// Per row group, for the K tile in a stage: the pattern's intervals (pattern_stage), one per
     /// token, and its index, kFull or kNone. Not set in stages with a V tile.
     alignas(128) RowIntervals intervals[kPatternStages][kRowGroups][kGroupRows];
     int pattern[kStages][kRowGroups];

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "attention/kernels/slice/planner/cta_pairs.h"
 #include "attention/kernels/slice/planner/pack.h"
 #include "core/cuda/driver_function.h"
 #include "core/cuda/error.h"
@@ -99,15 +100,13 @@ void check(const ForwardParams& params) {
 void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream) {
   check(params);
-  const bool pairs =
-      params.lists.row_pairs ||
-      pairs_fit(shared_heads(params.heads_q, params.heads_k, params.lists.list_heads),
-                params.lists.pack, dims.head_dim);
   const bool stores = params.softcap.cap == 0 && !params.accumulate;
-  if (stores && params.lists.in_turn && params.earlier.o.data == nullptr &&
-      sm90::dispatch_in_turn(params, dtype, dims, stream)) {
-    return;
-  }
+  const bool in_turn = stores && params.lists.in_turn && params.earlier.o.data == nullptr &&
+                       sm90::has_unchecked(dtype, dims);
+  const bool pairs = has_cta_pairs(
+      {.pack = params.lists.pack, .row_pairs = params.lists.row_pairs}, in_turn,
+      shared_heads(params.heads_q, params.heads_k, params.lists.list_heads), dims.head_dim);
+  if (in_turn && sm90::dispatch_in_turn(params, dtype, dims, stream)) return;
   if (stores && params.earlier.o.data == nullptr &&
       sm90::dispatch_96(params, dtype, dims, pairs, stream)) {
     return;

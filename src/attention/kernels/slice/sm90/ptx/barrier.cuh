@@ -26,9 +26,9 @@ struct PipelineState {
   }
 };
 
-/// Whether this thread is the one that acts for its warp, whose lanes are all here. Of a thread
-/// that `threadIdx` names the compiler does not know that it is alone: where operands of TMA lie in
-/// registers, it then makes a loop over lanes for each instruction.
+/// Whether this thread acts for its warp, all of whose lanes call this. The compiler does not know
+/// that a thread chosen by `threadIdx` is alone: where operands of TMA lie in registers, it then
+/// makes a loop over lanes for each instruction.
 __device__ __forceinline__ bool elect_one() {
   std::uint32_t elected = 0;
   asm volatile(
@@ -57,17 +57,17 @@ __device__ __forceinline__ void mbarrier_arrive(std::uint64_t* barrier) {
                : "memory");
 }
 
-/// Whether every thread arrives for itself where one arrives for a warp or warpgroup otherwise: for
-/// compute-sanitizer's racecheck, which does not follow an order through __syncwarp or a named
-/// barrier to that thread (preset racecheck).
+/// Whether every thread arrives, in place of one for its warp or warpgroup (preset racecheck):
+/// compute-sanitizer's racecheck does not follow an order that reaches the one thread through
+/// __syncwarp or a named barrier.
 #ifdef LONGCA_RACECHECK
 constexpr bool kEveryThreadArrives = true;
 #else
 constexpr bool kEveryThreadArrives = false;
 #endif
-/// Arrivals of a warp, of which a barrier counts so many (mbarrier_arrive_warp).
+/// Arrivals that a barrier counts per warp (mbarrier_arrive_warp).
 constexpr int kWarpArrivals = kEveryThreadArrives ? 32 : 1;
-/// Arrivals of a warpgroup of which one thread arrives for all, behind a named barrier.
+/// Arrivals that it counts per warpgroup where one thread arrives for all, behind a named barrier.
 constexpr int kGroupArrivals = kEveryThreadArrives ? 128 : 1;
 
 /// The warp's arrival. The caller orders the other lanes' accesses before, by __syncwarp or wgmma's
@@ -149,12 +149,12 @@ __device__ __forceinline__ void cluster_store(T* to, const T& value, int rank) {
   }
 }
 
-/// Publishes no writes: with .release, the default, every thread waits until its own to device
-/// memory are complete.
+/// Arrives relaxed, which publishes no writes: with .release, the default, every thread would wait
+/// until its writes to device memory are complete.
 __device__ __forceinline__ void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
-/// Before it, for the thread that wrote what the cluster is to see.
+/// Makes this thread's writes visible to the cluster behind the cluster_arrive that follows.
 __device__ __forceinline__ void fence_cluster() {
   asm volatile("fence.acq_rel.cluster;" ::: "memory");
 }

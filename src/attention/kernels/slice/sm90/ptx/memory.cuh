@@ -32,9 +32,9 @@ __device__ __forceinline__ std::int32_t load_acquire(const std::int32_t* from) {
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
   return value;
 }
-/// If `waits`, waits until `from` is `value`, then as load_acquire. `waits` is the same for a warp,
-/// which the compiler cannot know: a branch around the loop, or a loop that lanes could leave one
-/// by one, would cost what follows its uniform registers.
+/// If `waits`, spins until `*from` is `value`, and acquires as load_acquire does. `waits` is
+/// uniform in the warp, which the compiler cannot know: behind a branch around the loop, or a loop
+/// that lanes could leave one by one, it would use no uniform registers.
 __device__ __forceinline__ void wait_for(const std::int32_t* from, std::int32_t value, bool waits) {
   asm volatile(
       "{\n"
