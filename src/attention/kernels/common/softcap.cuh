@@ -26,12 +26,31 @@ __device__ __forceinline__ float square_products(const float* products, float (&
   return __int_as_float(largest);
 }
 
-/// A polynomial of a product's square.
+/// The squares of `kCount` products plus Softcap::shift; returns the lowest of them as
+/// unsigned integers, in which negative numbers descend towards 0, with the positive ones and NaN
+/// below them all: that of the product farthest from 0.
+template <int kCount>
+__device__ __forceinline__ unsigned shift_squares(const float* products, const Softcap& cap,
+                                                  float (&shifted)[kCount]) {
+  unsigned bits[kCount];
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    shifted[i] = fmaf(products[i], products[i], cap.shift);
+    bits[i] = __float_as_uint(shifted[i]);
+  }
+  // From the first on: with a constant to begin with, ptxas serializes wgmma of a kernel (C7511).
+  unsigned lowest = bits[0];
+#pragma unroll
+  for (int i = 1; i + 1 < kCount; i += 2) lowest = __vimin3_u32(lowest, bits[i], bits[i + 1]);
+  return min(lowest, bits[kCount - 1]);
+}
+
+/// factors[0] + factors[1] · x + …
 template <int kTerms>
-__device__ __forceinline__ float evaluate(const float (&factors)[kTerms], float square) {
+__device__ __forceinline__ float evaluate(const float (&factors)[kTerms], float x) {
   float value = factors[kTerms - 1];
 #pragma unroll
-  for (int i = kTerms - 2; i >= 0; --i) value = fmaf(value, square, factors[i]);
+  for (int i = kTerms - 2; i >= 0; --i) value = fmaf(value, x, factors[i]);
   return value;
 }
 
@@ -42,17 +61,18 @@ __device__ __forceinline__ float half_of_far(float product, const Softcap& cap) 
   return half;
 }
 
-/// A product in kRange (of any with `far`) to its capped score in the log2 domain, less `offset`.
+/// A product in kRange (of any with `far`) to its capped score in the log2 domain, less `offset`;
+/// `shifted` is its square plus Softcap::shift.
 template <CapRange kRange>
-__device__ __forceinline__ float capped_score(float product, float square, const Softcap& cap,
+__device__ __forceinline__ float capped_score(float product, float shifted, const Softcap& cap,
                                               float offset) {
   if constexpr (kRange == CapRange::near) {
-    return fmaf(product, evaluate(cap.near.score, square), -offset);
+    return fmaf(product * fmaf(shifted, shifted, cap.near.rest), cap.near.factor, -offset);
   }
-  const float of_small = fmaf(product, evaluate(cap.middle.score, square), -offset);
+  const float of_small = fmaf(product, evaluate(cap.middle.score, shifted), -offset);
   if constexpr (kRange == CapRange::middle) return of_small;
   const float of_large = fmaf(fmaf(-2.0f, half_of_far(product, cap), 1.0f), cap.cap_log2, -offset);
-  return square <= cap.middle.reach ? of_small : of_large;
+  return product * product <= cap.middle.reach ? of_small : of_large;
 }
 
 /// The same and its slope; near ones by Softcap::Brief.
@@ -79,18 +99,27 @@ __device__ __forceinline__ ScoreAndSlope capped_score_and_slope(float product, f
   return {fmaf(tanh, cap.cap_log2, -offset), slope};
 }
 
-/// Calls f.template operator()<range>() for the range that all products of the warp are in: each
-/// lane has the largest square of its own. Near ones reach up to `near`. NaN is far, and stays NaN.
+/// Calls f.template operator()<range>() for the range that all products of the warp are in, given
+/// which of them each lane's products are in. NaN is far, and stays NaN.
 template <typename F>
-__device__ __forceinline__ void with_range(float largest_square, float near, const Softcap& cap,
-                                           F f) {
-  if (__all_sync(~0u, largest_square <= near)) {
+__device__ __forceinline__ void with_range(bool near, bool middle, F f) {
+  if (__all_sync(~0u, near)) {
     f.template operator()<CapRange::near>();
-  } else if (__all_sync(~0u, largest_square <= cap.middle.reach)) {
+  } else if (__all_sync(~0u, middle)) {
     f.template operator()<CapRange::middle>();
   } else {
     f.template operator()<CapRange::far>();
   }
+}
+
+/// Calls f(shifted) as with_range, where `shifted` are the squares of kCapPart products plus
+/// Softcap::shift.
+template <typename F>
+__device__ __forceinline__ void with_score_range(const float* products, const Softcap& cap, F f) {
+  float shifted[kCapPart];
+  const unsigned lowest = shift_squares(products, cap, shifted);
+  with_range(lowest >= cap.near.reach_bits, lowest >= cap.middle.reach_bits,
+             [&]<CapRange kRange>() { f.template operator()<kRange>(shifted); });
 }
 
 /// Products to capped scores in the log2 domain.
@@ -99,12 +128,10 @@ __device__ __forceinline__ void cap_scores(float* s, const Softcap& cap) {
   static_assert(kCount % kCapPart == 0);
 #pragma unroll
   for (int first = 0; first < kCount; first += kCapPart) {
-    float squares[kCapPart];
-    const float largest = square_products(s + first, squares);
-    with_range(largest, cap.near.reach, cap, [&]<CapRange kRange>() {
+    with_score_range(s + first, cap, [&]<CapRange kRange>(const float(&shifted)[kCapPart]) {
 #pragma unroll
       for (int i = 0; i < kCapPart; ++i) {
-        s[first + i] = capped_score<kRange>(s[first + i], squares[i], cap, 0);
+        s[first + i] = capped_score<kRange>(s[first + i], shifted[i], cap, 0);
       }
     });
   }

@@ -40,7 +40,7 @@ struct BackwardScores {
     warp = __shfl_sync(~0u, warp, 0);
     lane = __shfl_sync(~0u, lane, lane);
   }
-  /// What scores are multiplied by before exp2, likewise: not loaded and multiplied for each visit.
+  /// scale · log2 e in a register, likewise: not loaded and multiplied for each visit.
   __device__ __forceinline__ float scale_log2() const {
     return __shfl_sync(~0u, args.params.scale * kLog2E, 0);
   }
@@ -91,7 +91,7 @@ struct BackwardScores {
     }
   }
 
-  /// The same of probabilities that are packed.
+  /// The same for packed probabilities.
   __device__ __forceinline__ void mask_packed(std::uint32_t (&p)[16], int stage) const {
     const int key = group_key() + warp * 16 + lane / 4;
 #pragma unroll
@@ -153,7 +153,7 @@ struct BackwardScores {
     for (int first = 0; first < 32; first += kCapPart) {
       float squares[kCapPart];
       const float largest = square_products(s + first, squares);
-      with_range(largest, cap.brief.reach, cap, [&]<CapRange kRange>() {
+      with_range(largest <= cap.brief.reach, largest <= cap.middle.reach, [&]<CapRange kRange>() {
 #pragma unroll
         for (int i = 0; i < kCapPart; i += 2) {
           float* pair = s + first + i;
@@ -181,15 +181,15 @@ struct BackwardScores {
   __device__ __forceinline__ void wait_ds_before(const ptx::PipelineState<2>& ds_pipe) const {
     const std::uint32_t phase = ds_pipe.index == 1 ? ds_pipe.phase : ds_pipe.phase ^ 1;
     ptx::mbarrier_wait(&shared.ds_full[ds_pipe.index ^ 1], phase);
-    // The dSᵀ that warps of scores stored and released, and this thread has acquired, precedes its
-    // wgmma (async proxy). Here rather than behind those stores: causality order asks for a proxy
-    // fence somewhere on the way, and those warps would wait for it before the other one may begin.
+    // Orders the dSᵀ that score warps stored, and this thread has acquired, before its wgmma (async
+    // proxy). One proxy fence on the way suffices: behind the stores it would delay the other
+    // warpgroup, which waits for them.
     ptx::fence_proxy_async_shared();
   }
 
-  /// The offset, in a column of 128-byte rows of keys, of what the lane addresses to move the
-  /// warp's 16 keys as an A operand by stmatrix or ldmatrix: the first 16 elements; those from 16 ·
-  /// step on are where the bits of step · 32 are inverted.
+  /// The lane's byte offset for stmatrix or ldmatrix of the warp's 16 keys as an A operand, in a
+  /// 128-byte swizzled column of 64 elements: of elements 0 to 15. XOR with step · 32 gives those
+  /// from 16 · step on.
   __device__ __forceinline__ int operand_offset() const {
     const int row = lane % 8;
     const int key = group_key() + warp * 16 + (lane / 8 & 1) * 8 + row;

@@ -162,13 +162,14 @@ struct ForwardConsumer {
     return Shape::kCapped && args.params.softcap.cap_log2 <= max_computed_cap_log2<T>();
   }
 
-  /// The parts in which probabilities of a full tile with a softcap are computed: a part's
-  /// polynomials run beside the exponentials of the part before.
+  /// The parts in which probabilities of a full tile with a softcap are computed. Exponentials of
+  /// the part before run beside a part's range and its polynomials, a half beside each: alone, each
+  /// half of the work would leave MUFU or the FMA pipes idle.
   static constexpr int kPart = kCapPart;
-  static constexpr int kParts = kStepKeys / 2 / kPart;
-  __device__ __forceinline__ void exponentiate_part(int part) {
+  template <int kBegin, int kEnd>
+  __device__ __forceinline__ void exponentiate(float* part) {
 #pragma unroll
-    for (int i = part * kPart; i < (part + 1) * kPart; ++i) s[i] = ptx::exp2(s[i]);
+    for (int i = kBegin; i < kEnd; ++i) part[i] = ptx::exp2(part[i]);
   }
 
   /// Turns s, raw products of a tile without −∞, into probabilities, but for those of the last
@@ -177,16 +178,15 @@ struct ForwardConsumer {
     const Softcap& cap = args.params.softcap;
     const float offset[2] = {softmax.offset(0), softmax.offset(1)};
 #pragma unroll
-    for (int part = 0; part < kParts; ++part) {
-      float squares[kPart];
-      const float largest = square_products(s + part * kPart, squares);
-      with_range(largest, cap.near.reach, cap, [&]<CapRange kRange>() {
+    for (int first = 0; first < kStepKeys / 2; first += kPart) {
+      float* part = s + first;
+      if (first > 0) exponentiate<0, kPart / 2>(part - kPart);
+      with_score_range(part, cap, [&]<CapRange kRange>(const float(&shifted)[kPart]) {
 #pragma unroll
         for (int i = 0; i < kPart; ++i) {
-          float& x = s[part * kPart + i];
-          x = capped_score<kRange>(x, squares[i], cap, offset[i / 2 % 2]);
+          part[i] = capped_score<kRange>(part[i], shifted[i], cap, offset[i / 2 % 2]);
         }
-        if (part > 0) exponentiate_part(part - 1);
+        if (first > 0) exponentiate<kPart / 2, kPart>(part - kPart);
       });
     }
   }
@@ -248,7 +248,7 @@ struct ForwardConsumer {
     if constexpr (kTakesMax) {
       pack_probabilities<kStepKeys>();
     } else if constexpr (Shape::kCapped) {
-      exponentiate_part(kParts - 1);
+      exponentiate<0, kPart>(s + kStepKeys / 2 - kPart);
       grew = online_softmax_computed<T>(s, p, softmax, o_scale);
     } else if constexpr (kUnchecked) {
       sum_and_pack<T>(s, p, softmax);
