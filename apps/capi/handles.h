@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "attention/api/kernel.h"
-#include "core/memory.h"
 #include "longca.h"
 #include "mask/mask.h"
 #include "parallel/executor/lanes.h"
@@ -22,8 +21,6 @@ struct longca_plan {
   longca_plan(longca::Mask m, const longca::Problem& p, const longca::Kernel& k)
       : mask(std::move(m)), problem(p), kernel(&k) {}
 
-  /// The caller's, where he gave an allocator: scratch is allocated by the first call.
-  std::shared_ptr<longca::MemoryTracker> memory;
   longca::Mask mask;
   longca::Problem problem;
   const longca::Kernel* kernel;

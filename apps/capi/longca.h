@@ -287,8 +287,8 @@ typedef struct longca_partition longca_partition;
 
 typedef struct longca_partition_options {
   size_t struct_size;
-  int32_t rank;
-  int32_t ranks;
+  int32_t rank;   ///< 0 to ranks − 1
+  int32_t ranks;  ///< 1 to 65536
   const char* scheme;  ///< ulysses, ring_p2p, ring_allgather, usp, loongtrain, magi; NULL: magi
   const char* shard;  ///< contiguous, zigzag, document_zigzag, …; NULL: what suits the scheme best
   int32_t factor;     ///< ranks that share heads in usp and loongtrain; 0: the scheme's choice
@@ -344,7 +344,7 @@ LONGCA_API longca_status longca_rank_plan_create(const longca_partition* partiti
                                                  const longca_transport* transport,
                                                  longca_rank_plan** plan);
 
-/// The GPUs of the ranks, one each, connected: made once, for all plans of these ranks.
+/// The GPUs of the ranks, one each, connected: made once, for all plans of these ranks, 1 to 65536.
 typedef struct longca_gpu_group longca_gpu_group;
 /// `transport` moves small messages between the hosts while something is created, one message at a
 /// time, of any content, as group 0; it stays callable as long as the group. `name`: "peer", copies

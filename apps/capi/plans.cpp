@@ -1,15 +1,21 @@
 // Plans of longca.h.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "answer.h"
-#include "callers_memory.h"
 #include "core/device.h"
 #include "core/lent_memory.h"
+#include "core/memory.h"
 #include "handles.h"
 #include "keep_released.h"
 #include "longca.h"
@@ -18,11 +24,38 @@
 namespace longca::capi {
 namespace {
 
-/// Never destroyed: what masks cache may end later.
-CallersMemories& callers_memories() {
-  static auto* memories = new CallersMemories;
-  return *memories;
-}
+/// Memory of a caller's allocator.
+class CallersMemory final : public MemoryTracker {
+ public:
+  explicit CallersMemory(const longca_allocator& allocator) : allocator_(allocator) {}
+
+  /// The one for `allocator`. It stays: what a mask caches for its kernels outlives the plan.
+  static CallersMemory& of(const longca_allocator& allocator) {
+    using Key = std::tuple<void*, decltype(allocator.allocate), decltype(allocator.release)>;
+    static std::mutex mutex;
+    static std::map<Key, std::unique_ptr<CallersMemory>> all;
+    const std::scoped_lock lock(mutex);
+    auto& memory = all[{allocator.context, allocator.allocate, allocator.release}];
+    if (!memory) memory = std::make_unique<CallersMemory>(allocator);
+    return *memory;
+  }
+
+ protected:
+  void* obtain(std::int64_t bytes) override {
+    return allocator_.allocate(allocator_.context,
+                               static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  }
+  void give_back(void* pointer, std::int64_t bytes) noexcept override {
+    allocator_.release(allocator_.context, pointer,
+                       static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  }
+  std::string refusal(std::int64_t bytes, std::int64_t in_use) const override {
+    return fmt::format("the caller's allocator gave no {} bytes, beside {} in use", bytes, in_use);
+  }
+
+ private:
+  longca_allocator allocator_;
+};
 
 /// Plans that were released while the device still had calls of theirs to do. Their memory would
 /// serve the next plan, whose lists are uploaded at once, in another stream.
@@ -71,8 +104,7 @@ std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask
   if (p.allocator != nullptr) {
     if (p.allocator->allocate == nullptr) throw_input_error("allocator.allocate is NULL");
     if (p.allocator->release == nullptr) throw_input_error("allocator.release is NULL");
-    made->memory = callers_memories().of(*p.allocator);
-    const LentMemory lent(problem.device, *made->memory);
+    const LentMemory lent(problem.device, CallersMemory::of(*p.allocator));
     made->plan = kernel.plan(problem, mask);
   } else {
     made->plan = kernel.plan(problem, mask);

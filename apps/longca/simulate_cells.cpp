@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <exception>
 #include <string_view>
 #include <utility>
 
@@ -411,6 +413,7 @@ void MeasuredRates::fit_slice(const Case& c, const cost::Platform& platform) con
     std::string key = factor_key(c, pass, platform);
     if (!factors_.contains(key)) by_factor.emplace(std::move(key), cells_like(c, pass));
   }
+  if (by_factor.empty()) return;
   std::map<std::string, std::vector<const Cell*>> by_problem;  // these have one mask, drawn once
   for (const auto& [key, cells] : by_factor) {
     for (const Cell* cell : cells) by_problem[cell->c.problem_key()].push_back(cell);
@@ -423,15 +426,27 @@ void MeasuredRates::fit_slice(const Case& c, const cost::Platform& platform) con
   }
   const simulate::SliceTimes times(platform);
   // The lists of a mask of blocks may take 4 GB, and are themselves made by the program's pool.
-  constexpr int kMasksAtATime = 4;
-  ThreadPool pool(std::min(kMasksAtATime, ThreadPool::global().threads()));
+  constexpr std::int64_t kMasksAtATime = 2;
+  std::vector<std::exception_ptr> errors(problems.size());
+  ThreadPool pool(
+      static_cast<int>(std::min<std::int64_t>({kMasksAtATime, ThreadPool::global().threads(),
+                                               std::max<std::int64_t>(std::ssize(problems), 1)})));
   pool.parallel_for(std::ssize(problems), [&](std::int64_t i, int /*worker*/) {
-    const std::span<const Cell* const> cells = problems[static_cast<std::size_t>(i)];
-    const GeneratedMask mask = case_mask(cells.front()->c);
-    for (const Cell* cell : cells) {
-      logarithms.at(cell) = std::log(cell->call.seconds / page_seconds(cell->c, mask.mask, times));
+    const auto index = static_cast<std::size_t>(i);
+    try {
+      const GeneratedMask mask = case_mask(problems[index].front()->c);
+      for (const Cell* cell : problems[index]) {
+        const double page = page_seconds(cell->c, mask.mask, times);
+        logarithms.at(cell) = std::log(cell->call.seconds / page);
+      }
+    } catch (...) {
+      errors[index] = std::current_exception();
     }
   });
+  // The first in order, whichever came first.
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
   for (const auto& [key, cells] : by_factor) {
     double sum = 0;
     for (const Cell* cell : cells) sum += logarithms.at(cell);

@@ -46,9 +46,10 @@ class MeasuredRates {
   std::vector<const Cell*> cells_like(const Case& c, Pass pass) const;
   simulate::CallRate rate(const Case& c, Pass pass, double area) const;
   /// The mean (of logarithms) of what cells of slice took over what the platform's page says; 1 for
-  /// no cells, and before fit_slice.
+  /// no cells. fit_slice must have been called for the case.
   double slice_factor(const Case& c, Pass pass, const cost::Platform& platform) const;
-  /// Finds the factors of the passes that the case runs, where they are not known. Multithreaded.
+  /// Finds the factors of the passes that the case runs, where they are not known, by several
+  /// threads. Not thread-safe.
   void fit_slice(const Case& c, const cost::Platform& platform) const;
 
   std::vector<Cell> cells_;

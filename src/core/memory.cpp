@@ -55,8 +55,7 @@ std::string MemoryTracker::refusal(std::int64_t bytes, std::int64_t in_use) cons
 
 void MemoryTracker::deallocate(void* pointer, std::int64_t bytes) noexcept {
   give_back(pointer, bytes);
-  // The last access: who finds nothing in use may end this tracker.
-  in_use_.fetch_sub(bytes, std::memory_order_release);
+  in_use_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
 void* MemoryTracker::obtain(std::int64_t bytes) {

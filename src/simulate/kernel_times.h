@@ -95,7 +95,7 @@ class SliceTimes final : public KernelTimes {
     double sum_bytes = 0;
   };
   const cost::PowerLimit& power(cost::Pass pass) const;
-  /// At most once for each static mask.
+  /// Kept for static masks.
   Estimate estimate(const Mask& mask, const cost::HeadShape& shape, cost::Pass pass) const;
 
   using CallKey = std::vector<std::int64_t>;  ///< all that a call's time depends on

@@ -476,6 +476,57 @@ TEST(Simulate, OtherHeadsTakeTheTimesOfTheirRecords) {
                    "those of slice with dim=96 and a softcap come from");
 }
 
+/// Several are estimated at a time, and an unknown one ends them all.
+TEST(Simulate, RatesOfSeveralMasksDoNotDependOnThreads) {
+  const TempDirectory folder;
+  const std::string rates = folder / "rates.jsonl";
+  const std::string out = folder / "s.jsonl";
+  std::vector<Record> records;
+  for (const char* mask : {"causal", "full", "sliding_window", "document", "block_sparse"}) {
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      Record& record = records.emplace_back();
+      record.c.kernel = "slice";
+      record.c.head_dim = 96;
+      record.c.tokens = 4096;
+      record.c.mask = mask;
+      record.c.pass = pass;
+      record.c.device = "cuda";
+      if (record.c.mask == "sliding_window") record.c.window = 512;
+      if (record.c.mask == "block_sparse") record.c.block = 128;
+      if (record.c.mask == "block_sparse") record.c.density = 0.5;
+      record.metrics = {{"time_ms", static_cast<double>(records.size())}, {"area", 4096.0 * 1000}};
+    }
+  }
+  const auto run = [&](const char* threads) {
+    std::ofstream file(rates);
+    for (const Record& record : records) file << to_line(record) << '\n';
+    file.close();
+    ::setenv("LONGCA_THREADS", threads, 1);
+    auto result = simulate(
+        {"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "-a", "tokens_per_rank=2K",
+         "-a", "dim=96", "-a", "pass=step", "--force", "--out", out, "--rates", rates},
+        "h200x8");
+    ::unsetenv("LONGCA_THREADS");
+    return result;
+  };
+  const auto compute_ms = [&](const char* threads) {
+    const auto result = run(threads);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return read_records(out).records.at(0).metrics.at("compute_ms");
+  };
+  const double alone = compute_ms("1");
+  EXPECT_EQ(compute_ms("4"), alone);
+  for (Record& record : records) record.metrics["time_ms"] *= 2;
+  EXPECT_NEAR(compute_ms("4") / alone, 2, 0.05);
+  records.at(6).c.lengths = "later.txt#00000000";  // of document
+  records.at(7).c.lengths = "earlier.txt#00000000";
+  for (int i = 0; i < 5; ++i) {
+    const auto result = run("4");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr("length distribution 'earlier.txt")) << "by their problems";
+  }
+}
+
 /// The whole mask is one band; half of a rank's rows behind the other half is two.
 TEST(Simulate, StepsThatTheKernelCannotComputeAreUnsupported) {
   const TempDirectory folder;

@@ -47,7 +47,9 @@ TEST(PlatformTest, HasTheFiguresOfItsPage) {
   EXPECT_EQ(h200.kernel.backward.row_term_bytes_per_second, 4.1e12);
   EXPECT_EQ(h200.slice.forward.pair_tile_share, 0.975);
   EXPECT_EQ(h200.slice.backward.chunk_visits, 256);
+  EXPECT_EQ(h200.slice.backward.min_chunks, 1.5);
   EXPECT_EQ(h200.slice.backward.min_chunks_in_step, 2.5);
+  EXPECT_EQ(h200.slice.backward.few_rows_min_keys, 1.5);
   EXPECT_EQ(h200.slice.backward.kept_cache_share, 0.8);
   EXPECT_EQ(h200.mma.backward.cta_overhead_tiles, 2);
   EXPECT_EQ(h200.mma.backward.min_parts_gain, 1.03);

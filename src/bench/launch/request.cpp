@@ -13,6 +13,7 @@
 #include "core/counted.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "parallel/plan/rank_limits.h"
 
 namespace longca {
 namespace {
@@ -50,16 +51,15 @@ RankPlaces places_of(const RankStart& start) {
             true};
   }
   const RankMachine& machine = rank_machine();
-  constexpr int kAny = 1 << 20;
   // srun's nodes are unknown here: srun reports itself what is missing.
   if (start.launcher == Launcher::srun) {
     return {{machine.cores, std::max(machine.gpus, 1), ranks_of_node(kRanksPerNode)},
-            kAny,
-            kAny,
+            kMaxRunningRanks,
+            kMaxRunningRanks,
             "",
             true};
   }
-  return {{machine.cores, machine.gpus, ranks_of_node(kAny)},
+  return {{machine.cores, machine.gpus, ranks_of_node(kMaxRunningRanks)},
           0,
           machine.gpus,
           counted(machine.gpus, "GPU", "GPUs"),

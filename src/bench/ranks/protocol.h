@@ -29,7 +29,7 @@ namespace longca {
 ///   parent → rank 0   or {"exchanges": [{"transport","shape","bytes","messages","exchanges"}, …],
 ///                     "limits": {…}}, of one transport over all ranks (longca calibrate)
 ///   rank → parent     {"stage": "forward"}, any number of them, from every rank: what begins
-///   rank → parent     {"at": kWaitsForRanks} when it has waited half a second for other ranks,
+///   rank → parent     {"at": kWaitsForRanks} when it has waited kLongWait for other ranks,
 ///                     {"at": "work"} when it continues: shows which rank hangs when none moves
 ///   rank 0 → parent   {"trace": […]} for each rank in order, before the record, if one was
 ///                     made: events as by trace_of_rank

@@ -8,14 +8,16 @@ namespace longca {
 /// all factors that do not depend on the product q·k. With x = scale · q·k / c, tanh(x) is x times
 /// a polynomial of x² where |x| is small, and 1 − 2 / (1 + exp 2x) elsewhere.
 ///
-/// Forward, polynomials are of the raw product's square plus `shift`, which is negative up to |x| =
-/// 1.1. Its bits, as an unsigned integer, are the lower the farther the product is from 0, and tell
-/// the range: products within a reach have none below its bits. Backward they are of the square, f₀
-/// + f₁ · square + …, and a reach is the largest one. Bits of all ones, or a reach of −1: none.
+/// Where scores are computed (forward, and backward on mma.sync), polynomials are of the raw
+/// product's square plus `shift`, a sum that is negative up to |x| = 1.1. Its bits, as an unsigned
+/// integer, are the lower the farther the product is from 0, and tell the range: products within a
+/// reach have none below its bits. In the backward pass on wgmma they are of the square, f₀ + f₁ ·
+/// square + …, and a reach is the largest one. Bits of all ones, or a reach of −1: none.
 struct Softcap {
   /// |x| ≤ 0.18, as in models: their caps lie far above most scores. The capped score over the
-  /// product is factor · ((square + shift)² + rest): a polynomial of three terms by its square
-  /// completed, which reads fewer registers. Their ports are short beside wgmma.
+  /// product is factor · ((square + shift)² + rest): a polynomial of second degree in the square,
+  /// by its square completed, as it then reads fewer registers: their file's ports are short beside
+  /// wgmma.
   struct Near {
     std::uint32_t reach_bits = 0;
     float rest = 0;
@@ -33,7 +35,7 @@ struct Softcap {
   struct Middle {
     std::uint32_t reach_bits = 0;
     float score[6] = {};  ///< capped score over product, of square + shift
-    float reach = 0;      ///< of the square
+    float reach = 0;      ///< of the square; where scores are computed, of far ones
     float tanh[5] = {};   ///< tanh(x) / x = 1 + square · this
   };
 

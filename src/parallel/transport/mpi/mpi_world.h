@@ -28,7 +28,7 @@ class MpiWorld {
   /// Makes the transport of host memories, over an MPI communicator of its own. Collective, as is
   /// destroying it.
   std::unique_ptr<Communicator> make_communicator();
-  /// `listener` is called on the waiting thread when this rank has waited half a second for others,
+  /// `listener` is called on the waiting thread when this rank has waited kLongWait for others,
   /// and again when it continues: shows which of two stalled ranks waits for the other.
   static void on_long_wait(std::function<void(bool waits)> listener);
   /// Ends all processes of the launch with this exit code.

@@ -81,45 +81,84 @@ RC_GTEST_PROP(Softcap, PolynomialsAreTheCappedScoreWithinTheirReach, ()) {
   RC_ASSERT(std::abs(c.x(product) * over_x / std::tanh(c.x(product)) - 1) < 4 * kUlp);
 }
 
-/// The capped score in log2 as the forward kernels compute it, in float32.
-float forward_score(const Softcap& softcap, float product) {
+enum class Range { near, middle, far };
+
+/// Where the bits of product² + shift say that the product is.
+Range range_of(const Softcap& softcap, float product) {
+  const auto bits = std::bit_cast<std::uint32_t>(std::fma(product, product, softcap.shift));
+  if (bits >= softcap.near.reach_bits) return Range::near;
+  return bits >= softcap.middle.reach_bits ? Range::middle : Range::far;
+}
+
+/// The capped score in log2 as kernels compute it in float32, in the product's range or a farther
+/// one, which others of its warp may be in.
+float capped_score(const Softcap& softcap, float product, Range range) {
   const float shifted = std::fma(product, product, softcap.shift);
-  const auto bits = std::bit_cast<std::uint32_t>(shifted);
-  if (bits >= softcap.near.reach_bits) {
+  if (range == Range::near) {
     return product * std::fma(shifted, shifted, softcap.near.rest) * softcap.near.factor;
   }
   float value = softcap.middle.score[5];
   for (int i = 4; i >= 0; --i) value = std::fma(value, shifted, softcap.middle.score[i]);
-  if (bits >= softcap.middle.reach_bits || product * product <= softcap.middle.reach) {
-    return product * value;
-  }
+  if (range == Range::middle || product * product <= softcap.middle.reach) return product * value;
   const float half = 1 / (1 + std::exp2(product * softcap.exponent));
   return std::fma(-2.0F, half, 1.0F) * softcap.cap_log2;
 }
 
-/// Also at the ends of what a problem may have: no factor leaves float32 where it is used.
-TEST(Softcap, ForwardScoresAreRightToFloat32) {
-  for (const float cap : {1e-3F, 0.3F, 5.0F, 30.0F, 50.0F, 1e4F, 1e6F}) {
-    for (const float scale : {1e-30F, 1e-10F, 1e-4F, 0.03F, 0.0883883F, 1.0F, 20.0F, 1e9F, 1e30F}) {
+/// What the terms of tanh(x) / x come to that leave float32's normal range as factors of a product,
+/// as the last ones do where caps are large.
+double vanished_terms(float cap, float scale, double x) {
+  const double slope = static_cast<double>(scale) / static_cast<double>(cap);
+  double factor = static_cast<double>(scale) * kLog2E;
+  double square = 1;
+  double sum = 0;
+  for (const double term : {1.0, 0.3334, 0.1333, 0.0532, 0.0192, 0.0045}) {
+    if (!std::isnormal(static_cast<float>(term * factor))) sum += term * square;
+    factor *= slope * slope;
+    square *= x * x;
+  }
+  return sum;
+}
+
+/// What a score may be off by: 7 ulps, of the cap as well where exponentials compute it, and what
+/// the middle polynomial has no terms for.
+double allowed_error(const Softcap& softcap, float scale, double x, double score) {
+  const bool by_exponentials = x > 0.8 || softcap.middle.reach < 0;
+  const double of_cap = by_exponentials ? static_cast<double>(softcap.cap_log2) : 0;
+  const double vanished = by_exponentials ? 0 : vanished_terms(softcap.cap, scale, x);
+  return 7 * kUlp * (score + of_cap) + 1.5 * vanished * score + 1e-20;
+}
+
+/// At the ends of what a problem may have, too.
+TEST(Softcap, ScoresAreRightToFloat32InTheirRangeAndBeyond) {
+  for (const float cap : {1e-3F, 0.3F, 5.0F, 30.0F, 50.0F, 250.0F, 400.0F, 500.0F, 1e3F, 1e4F, 9e4F,
+                          1e5F, 100200.0F, 2e5F, 1e6F}) {
+    for (const float scale : {1e-30F, 1e-10F, 1e-4F, 1.0F / 32, 1.0F / 16, 0.071051635F, 0.0883883F,
+                              1.0F, 20.0F, 5e3F, 1e6F, 1e9F, 1e30F}) {
+      SCOPED_TRACE(std::to_string(cap) + ", scale " + std::to_string(scale));
       const Softcap softcap = make_softcap(cap, scale);
+      EXPECT_GE(softcap.near.reach_bits, 1U << 31);
+      EXPECT_GE(softcap.middle.reach_bits, 1U << 31);
       for (float product = 1e-6F; product < 1e9F; product *= 1.37F) {
         const double x =
             static_cast<double>(product) * static_cast<double>(scale) / static_cast<double>(cap);
-        // Of caps from 10⁴ on, beside usual scales, the last factors are below float32's range:
-        // terms of products within a fiftieth of the cap need them not.
-        if (!std::isnormal(softcap.middle.score[5]) && x > 0.02) break;
         const double expected = static_cast<double>(cap) * kLog2E * std::tanh(x);
-        const double absolute = x > 0.8 ? static_cast<double>(softcap.cap_log2) : 0;
-        const double bound = 7 * kUlp * (std::abs(expected) + absolute) + 1e-20;
-        for (const float sign : {1.0F, -1.0F}) {
-          ASSERT_NEAR(sign * forward_score(softcap, sign * product), expected, bound)
-              << "cap " << cap << ", scale " << scale << ", product " << sign * product;
+        const double bound = allowed_error(softcap, scale, x, expected);
+        for (const Range range : {Range::near, Range::middle, Range::far}) {
+          if (range < range_of(softcap, product)) continue;
+          if (range == Range::middle && softcap.middle.reach < 0) continue;  // never
+          for (const float sign : {1.0F, -1.0F}) {
+            ASSERT_NEAR(sign * capped_score(softcap, sign * product, range), expected, bound)
+                << "product " << sign * product << ", x " << x << ", range " << int(range);
+          }
         }
       }
-      EXPECT_EQ(forward_score(softcap, 0), 0) << "cap " << cap << ", scale " << scale;
-      const double end = static_cast<double>(forward_score(softcap, 1e15F));
-      EXPECT_LE(end, static_cast<double>(softcap.cap_log2)) << "cap " << cap << ", scale " << scale;
-      EXPECT_TRUE(std::isnan(forward_score(softcap, std::numeric_limits<float>::quiet_NaN())));
+      const Range of_zero = range_of(softcap, 0);
+      EXPECT_EQ(capped_score(softcap, 0, of_zero), 0);
+      EXPECT_LE(static_cast<double>(capped_score(softcap, 1e15F, range_of(softcap, 1e15F))),
+                static_cast<double>(softcap.cap_log2));
+      const float nan = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_EQ(range_of(softcap, nan), Range::far);
+      EXPECT_TRUE(std::isnan(capped_score(softcap, nan, Range::far)));
     }
   }
 }

@@ -82,6 +82,15 @@ TEST(SliceFreeWork, CutForLessWhereFewRowsSeeManyKeys) {
   const Range keys = {0, 6000};
   const Mask last = mask_of("causal", 6000).sub_mask(std::span(&rows, 1), std::span(&keys, 1));
   EXPECT_LT(lateness(last), 1.05);
+  // 2.4 keys a row.
+  cost::Platform platform = cost::default_platform();
+  const auto items = [&](double min_keys) {
+    platform.slice.backward.few_rows_min_keys = min_keys;
+    const BackwardWork work = {.platform = platform, .heads_q = 64, .heads_k = 8, .ctas = 132};
+    return make_transposed_lists(last, kPack, work).order.size();
+  };
+  EXPECT_EQ(items(1.5), items(2.3));
+  EXPECT_GT(items(1.5), items(2.5)) << "more cuts";
 }
 
 /// The KV heads in work at a time for a card with so much L2, of which rows may take this part.

@@ -35,9 +35,9 @@ class ForwardSchedule {
         tiling_(choose_tiling(mask, shared_heads(mask, shape), shape.head_dim, true, platform)),
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, tiling_, platform)),
-        takes_turns_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack) &&
+        in_turn_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack) &&
                      key_tiles_per_query_tile(lists_).all >= rates_.min_in_turn_tiles),
-        pairs_(has_cta_pairs(tiling_, takes_turns_, shared_heads(mask, shape), shape.head_dim)),
+        pairs_(has_cta_pairs(tiling_, in_turn_, shared_heads(mask, shape), shape.head_dim)),
         workers_(std::max(static_cast<int>(platform.device.sms) / ctas(), 1)),
         schedule_(workers_) {
     for (const QueryTile& tile : lists_.tiles) tile_cycles_.push_back(cycles(tile));
@@ -83,7 +83,7 @@ class ForwardSchedule {
                                       static_cast<std::size_t>(tile.partial_count));
     const auto masked = std::ranges::count_if(partial, masks_both_groups);
     double alone = tile.cost + call_.both_groups_cycles * static_cast<double>(masked);
-    if (takes_turns_) {
+    if (in_turn_) {
       const TileCounts of_one_group{.partial = std::ranges::count_if(partial, is_of_one_group)};
       const TileCounts in_turn{.in_turn = of_one_group.partial};
       alone += static_cast<double>(in_turn.tile_cycles(rates_) - of_one_group.tile_cycles(rates_));
@@ -111,7 +111,7 @@ class ForwardSchedule {
   TileLists lists_;
   /// Whether the device makes the lists, in which row groups take turns, and the kernel has them
   /// do so; lists_ are the host's.
-  bool takes_turns_;
+  bool in_turn_;
   bool pairs_;   ///< of head blocks or query tiles
   int workers_;  ///< CTAs, or pairs of them, that run at a time
   cost::ListSchedule<double> schedule_;

@@ -11,12 +11,13 @@ namespace longca::slice {
 namespace {
 
 /// Query heads per KV head from which on tiles are split into chunks: float32 accumulators of dK
-/// and dV then take at most half as much memory as that of dQ.
+/// and dV, of as many keys as queries, then take at most half as much memory as that of dQ.
 constexpr int kMinGroup = 4;
 /// Items of a list at most: for very long masks chunks are larger instead, as planning takes time
 /// per item.
 constexpr std::int64_t kMaxItems = 16384;
-/// Items into which a CTA's share of all work is split at least: none is longer than half of it.
+/// Items into which a CTA's share of all work is split at least: none has more than half of it,
+/// unless min_item_visits is more.
 constexpr std::int64_t kItemsPerShare = 2;
 
 constexpr std::int64_t kAllVisits = std::numeric_limits<std::int32_t>::max();
