@@ -287,8 +287,8 @@ typedef struct longca_partition longca_partition;
 
 typedef struct longca_partition_options {
   size_t struct_size;
-  int32_t rank;   ///< 0 to ranks − 1
-  int32_t ranks;  ///< 1 to 65536
+  int32_t rank;        ///< 0 to ranks − 1
+  int32_t ranks;       ///< 1 to 65536
   const char* scheme;  ///< ulysses, ring_p2p, ring_allgather, usp, loongtrain, magi; NULL: magi
   const char* shard;  ///< contiguous, zigzag, document_zigzag, …; NULL: what suits the scheme best
   int32_t factor;     ///< ranks that share heads in usp and loongtrain; 0: the scheme's choice

@@ -36,7 +36,7 @@ class ForwardSchedule {
         heads_q_(shape.heads_q),
         lists_(make_tile_lists(mask, tiling_, platform)),
         in_turn_(!tiling_.row_pairs && has_block_plan(mask, tiling_.pack) &&
-                     key_tiles_per_query_tile(lists_).all >= rates_.min_in_turn_tiles),
+                 key_tiles_per_query_tile(lists_).all >= rates_.min_in_turn_tiles),
         pairs_(has_cta_pairs(tiling_, in_turn_, shared_heads(mask, shape), shape.head_dim)),
         workers_(std::max(static_cast<int>(platform.device.sms) / ctas(), 1)),
         schedule_(workers_) {
