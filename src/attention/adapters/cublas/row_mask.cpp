@@ -26,7 +26,7 @@ void add_bands(RowMask& rows, const Mask& mask) {
   for (const MaskSlice& slice : mask.slices())
     cuts.insert(cuts.end(), {slice.q_begin, slice.q_end});
   std::ranges::sort(cuts);
-  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   rows.band_offsets.push_back(0);
   std::vector<MaskSlice> open;  // of the current band; the mask's slices are ordered by q_begin
   auto next = mask.slices().begin();
