@@ -82,8 +82,8 @@ std::vector<KeyShare> share_keys(std::span<const std::vector<Range>> has,
     const std::int64_t level = level_of(loads, segment.tokens.size());
     Range rest = segment.tokens;
     for (const std::size_t i : segment.by) {
-      const std::int64_t wanted = ceil_div(std::max<std::int64_t>(level - load[i], 0), kGrain);
-      const std::int64_t size = std::min(wanted * kGrain, rest.size());
+      const std::int64_t missing = std::max<std::int64_t>(level - load[i], 0);
+      const std::int64_t size = std::min(round_up(missing, kGrain), rest.size());
       if (size == 0) continue;
       shares[i].shared.push_back({rest.begin, rest.begin + size});
       load[i] += size;
