@@ -116,7 +116,7 @@ double page_seconds(const Case& c, const Mask& mask, const simulate::SliceTimes&
   return c.mode == kSustained ? times.sustained(call, pass) : times.slowed(call.seconds, pass);
 }
 
-/// Of MeasuredRates::slice_factor, what it depends on.
+/// What MeasuredRates::slice_factor depends on.
 std::string factor_key(const Case& c, Pass pass, const cost::Platform& platform) {
   return fmt::format("{} {} {} {} {} {}", c.head_dim, c.softcap.has_value(), to_string(c.dtype),
                      to_string(pass), platform.name, c.simulated_mode.value_or(""));
