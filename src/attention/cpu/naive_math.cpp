@@ -117,22 +117,23 @@ float softmax_row(float* row, std::int64_t keys, std::span<const Range> allowed,
   for (const Range& range : allowed) {
     for (std::int64_t k = range.begin; k < range.end; ++k) maximum = std::max(maximum, row[k]);
   }
-  float sum = 0;
+  double sum = 0;  // in float32 equal terms would be rounded alike, and their errors add up
   std::int64_t done = 0;
   for (const Range& range : allowed) {
     std::fill(row + done, row + range.begin, 0.0F);
     for (std::int64_t k = range.begin; k < range.end; ++k) {
       row[k] = std::exp(scale * (row[k] - maximum));
-      sum += row[k];
+      sum += static_cast<double>(row[k]);
     }
     done = range.end;
   }
   std::fill(row + done, row + keys, 0.0F);
   if (allowed.empty()) return kMinusInfinity;
+  const auto rounded = static_cast<float>(sum);
   for (const Range& range : allowed) {
-    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] /= sum;
+    for (std::int64_t k = range.begin; k < range.end; ++k) row[k] /= rounded;
   }
-  return scale * maximum + std::log(sum);
+  return scale * maximum + std::log(rounded);
 }
 
 void weights_row(float* row, std::int64_t keys, std::span<const Range> allowed, float scale,

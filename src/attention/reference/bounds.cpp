@@ -86,8 +86,9 @@ TileBound make_bound(double squared, double error_squared, double largest, const
   const double norm = std::sqrt(squared);
   const double magnitude = std::max(norm, terms.magnitude());
   const std::int64_t draws = std::max(terms.draws(rows), std::int64_t{1});
-  const double one_sample = (3 * unit_roundoff(dtype) + 2 * kFloat32Roundoff * terms.score) /
-                            std::sqrt(static_cast<double>(draws));
+  const double of_scores = 2 * kFloat32Roundoff * terms.score * (1 + terms.steepness());
+  const double one_sample =
+      (3 * unit_roundoff(dtype) + of_scores) / std::sqrt(static_cast<double>(draws));
   const double floor =
       one_sample * magnitude + kFloat32Roundoff * (8 * norm + 32 * magnitude) + terms.cap_noise();
   return {2 * std::sqrt(error_squared) + floor, 4 * largest + floor};

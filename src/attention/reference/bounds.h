@@ -23,6 +23,7 @@ struct TileTerms {
   /// score, or more.
   double uncapped_squared = 0;
   double capped_score = 0;
+  double softcap = 0;  ///< of gradients of scores: the cap, or 0
 
   void add_row(double t) {
     squared += t;
@@ -37,6 +38,12 @@ struct TileTerms {
   /// · 2⁻²⁴, however small they are.
   double cap_noise() const {
     return 4 * 0x1p-24 * (capped_score + 2) * std::sqrt(uncapped_squared);
+  }
+  /// How much a slope 1 − tanh²(score / softcap) changes with a score, relative to itself, at most:
+  /// 2 tanh / softcap. Of a cap that scores stay below, little; one far below them turns scores
+  /// into signs, and the few slopes between these hang on the last bits of a score.
+  double steepness() const {
+    return softcap > 0 ? 2 * std::min(score, softcap) / (softcap * softcap) : 0;
   }
   /// How many independent rounding errors a tile has whose `rows` rows would each have one: no more
   /// than 5 (Σ t)² / Σ t², since where scores are peaked few rows hold all. Of normal inputs even
@@ -61,7 +68,8 @@ struct TileBound {
 /// - 2 · 2⁻²⁴/√draws · score · magnitude, likewise for the roundings of a score, whose absolute
 ///   error is the relative one of P: three times its standard deviation, which is 0.7 · 2⁻²⁴ of
 ///   scale · ‖q‖ · ‖k‖ where q and k are alike and four or more chains sum their product, 0.2
-///   where they are not. Of normal inputs it is a tenth of the next:
+///   where they are not. Of normal inputs it is a tenth of the next. With a softcap gradients of
+///   scores have it `steepness` more times, by their slopes:
 /// - 8 · 2⁻²⁴ · norm for the implementation of exp in float32, and 32 · 2⁻²⁴ · magnitude for the
 ///   order of summation where terms cancel;
 /// - cap_noise of the terms.

@@ -364,6 +364,7 @@ TileTerms TilePasses<Real>::of_scores(const ScoreTerms& terms, const Lanes& othe
   }
   sum.score = largest_score;
   sum.capped_score = capped_score(largest_score);
+  sum.softcap = problem_.shape.softcap;
   return sum;
 }
 

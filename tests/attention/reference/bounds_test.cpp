@@ -122,6 +122,17 @@ TEST(MakeBound, HasRoomForTheRoundingsOfScores) {
   EXPECT_NEAR(norm(50, 64) - norm(0, 64), 10 * 12.5 * 0x1p-24, 1e-9);
 }
 
+TEST(MakeBound, HasRoomForTheSlopesOfACapFarBelowScoresAndNextToNoneForTheCapsOfModels) {
+  const std::vector<double> exact(100, 1.0);
+  const std::vector<float> same(100, 1.0F);
+  const auto norm = [&](double score, double softcap) {
+    return make_bound(exact, same, {.score = score, .softcap = softcap}, 1, DType::float32).norm;
+  };
+  EXPECT_NEAR(norm(50, 0.1) - norm(50, 0), 10 * 100 * 20 * 0x1p-24, 1e-9);
+  EXPECT_NEAR(norm(10, 30) - norm(10, 0), 10 * 20 * (20.0 / 900) * 0x1p-24, 1e-9);
+  EXPECT_LT(norm(100, 30), 1.07 * norm(100, 0));
+}
+
 TEST(MakeBound, ANaNInTheEmulationAllowsNothing) {
   const std::vector<double> exact(4, 1.0);
   const std::vector<float> same(4, std::numeric_limits<float>::quiet_NaN());

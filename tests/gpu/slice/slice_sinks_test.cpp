@@ -32,10 +32,12 @@ class SliceSinks : public GpuTest, public ::testing::WithParamInterface<SliceVar
   /// No instances for heads of two dimensions have a softcap.
   bool caps() const { return GetParam().dims.head_dim == GetParam().dims.value_dim; }
 
-  void expect_refused(const Problem& problem) const {
+  void expect_refused(
+      const Problem& problem,
+      const std::string& reason = "slice has no softcap for head dimensions 192:128") const {
     const Support support = kernel_->supports(problem, small_mask("causal", problem));
     EXPECT_EQ(support.code, StatusCode::unsupported);
-    EXPECT_EQ(support.reason, "slice has no softcap for head dimensions 192:128");
+    EXPECT_EQ(support.reason, reason);
   }
 
   void expect_right_with(std::int64_t tokens, bool sink, float softcap, const std::string& mask) {
@@ -122,6 +124,27 @@ TEST_P(SliceSinks, CapsFarAboveTheScores) {
   for (const float softcap : {1e3F, 1e5F, 1e6F}) {
     expect_right_of(InputStyle::peaked, softcap, "full");
   }
+}
+
+/// Caps that turn scores into signs: slopes hang on the last bits of a score, and terms of a row's
+/// sum are alike. Documents have rows that see nothing in the first tile of their work.
+TEST_P(SliceSinks, CapsFarBelowTheScores) {
+  for (const InputStyle style : {InputStyle::normal, InputStyle::peaked}) {
+    for (const float softcap : {0.5F, 1.0F}) expect_right_of(style, softcap, "causal_document");
+    if (GetParam().path == SlicePath::sm80) continue;
+    for (const float softcap : {1e-3F, 1e-2F}) expect_right_of(style, softcap, "causal_document");
+  }
+}
+
+TEST_P(SliceSinks, RefusesBackwardTheCapsWhoseSlopesMmaWouldLose) {
+  if (GetParam().path != SlicePath::sm80) GTEST_SKIP() << "wgmma's have their own";
+  Problem problem = gpu_problem(300, 8, 2);
+  problem.softcap = 0.25F;
+  expect_refused(problem,
+                 "slice has softcap 0.25, less than 0.5, backward on GPUs of compute capability "
+                 "9.0 only");
+  problem.backward = false;
+  EXPECT_TRUE(kernel_->supports(problem, small_mask("causal", problem)).ok());
 }
 
 /// Of calls over parts of the keys, one takes the sinks. The first rows see no key in any part.

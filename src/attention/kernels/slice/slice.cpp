@@ -48,6 +48,10 @@ bool is_padded(int head_dim) {
   return std::ranges::find(kPaddedDims, head_dim) != kPaddedDims.end();
 }
 
+/// On mma.sync the backward pass derives slopes 1 − tanh² from P again, the log of which is rounded
+/// as LSE is: of smaller caps that is too much.
+constexpr float kMinMmaSoftcap = 0.5F;
+
 bool is_wide(const DimPair& dims) {
   return dims.head_dim > 128;
 }
@@ -173,6 +177,12 @@ class SliceKernel final : public Kernel {
       return Support::unsupported(
           fmt::format("slice has head dimension {} on GPUs of compute capability 9.0 only",
                       to_string(dims_of(problem))));
+    }
+    if (problem.backward && problem.softcap > 0 && problem.softcap < kMinMmaSoftcap) {
+      return Support::unsupported(
+          fmt::format("slice has softcap {}, less than {}, backward on GPUs of compute capability "
+                      "9.0 only",
+                      problem.softcap, kMinMmaSoftcap));
     }
     const int needed = problem.backward
                            ? std::max(sm80_forward_shared_bytes(), sm80_backward_shared_bytes())

@@ -75,14 +75,23 @@ std::vector<float> values_of(const DeviceResults::Output& output, std::size_t he
 /// The error bound of a sum of `terms` terms P · x in units of float32 roundoff: the roundings of
 /// the sum grow with √terms, those of the scores with the largest score. Near a softcap slopes are
 /// off by 4 units in all keys alike, so that errors add up as the terms do and not as their
-/// squares; as much again is left to P. A float32 problem is computed in float64 and rounded once.
+/// squares; as much again is left to P. dS, whose `softcap` is that of the problem, has the score's
+/// error by its slope too. A float32 problem is computed in float64 and rounded once.
 double noise_steps(const ReferenceProblem& problem, const DeviceResults& results,
-                   std::int64_t terms) {
+                   std::int64_t terms, double softcap = 0) {
   if (problem.shape.dtype == DType::float32) return 2;
-  double score = 0;
-  for (const TileStatistics& tile : results.o().statistics) score = std::max(score, tile.score);
+  TileTerms scores{.softcap = softcap};
+  for (const TileStatistics& tile : results.o().statistics) {
+    scores.score = std::max(scores.score, tile.score);
+  }
   const double alike = problem.shape.softcap > 0 ? 9 : 1;
-  return 32 + 2 * score + alike * std::sqrt(static_cast<double>(terms));
+  return 32 + 2 * scores.score * (1 + scores.steepness()) +
+         alike * std::sqrt(static_cast<double>(terms));
+}
+
+double steps_of_gradient(const ReferenceProblem& problem, const DeviceResults& results,
+                         std::int64_t terms) {
+  return noise_steps(problem, results, terms, static_cast<double>(problem.shape.softcap));
 }
 
 /// Throws unless ‖found − expected‖ is within `steps` roundings of float32.
@@ -154,14 +163,12 @@ std::vector<ExactRow> exact_rows(const ReferenceProblem& problem, const HeadValu
 /// The sampled query head: its values, and its sampled rows in float64.
 struct SampledHead {
   SampledHead(const ReferenceProblem& problem, const DeviceResults& results, const Samples& samples)
-      : number(results.heads_q()[samples.index_q]),
-        steps(noise_steps(problem, results, problem.shape.tokens_k)) {
+      : number(results.heads_q()[samples.index_q]) {
     load_head(problem, number, copier, values);
     rows = exact_rows(problem, values, number, samples.rows);
   }
 
   int number;
-  double steps;  ///< noise_steps of a row
   HeadCopier copier;
   HeadValues values;
   std::vector<ExactRow> rows;
@@ -220,11 +227,10 @@ void check_keys(const ReferenceProblem& problem, const DeviceResults& results,
     const auto& [exact, terms] = sums[i];
     const std::int64_t key = samples.keys[i];
     if (exact.dk.empty()) continue;  // no queries at all
-    const double steps = noise_steps(problem, results, terms);
     expect_noise("dk", head_k, key, values_of(results.dk(), samples.index_k, key, head.dim),
-                 exact.dk, exact.dk_magnitude, steps);
+                 exact.dk, exact.dk_magnitude, steps_of_gradient(problem, results, terms));
     expect_noise("dv", head_k, key, values_of(results.dv(), samples.index_k, key, head.value_dim),
-                 exact.dv, exact.dv_magnitude, steps);
+                 exact.dv, exact.dv_magnitude, noise_steps(problem, results, terms));
   }
 }
 
@@ -240,7 +246,7 @@ void check_forward_samples(const ReferenceProblem& problem, const DeviceResults&
     expect_lse(results, samples.index_q, row, exact.lse);
     expect_noise("o", head.number, row,
                  values_of(results.o(), samples.index_q, row, head.values.value_dim), exact.o,
-                 exact.o_magnitude, head.steps);
+                 exact.o_magnitude, noise_steps(problem, results, problem.shape.tokens_k));
   }
 }
 
@@ -253,7 +259,7 @@ void check_gradient_samples(const ReferenceProblem& problem, const DeviceResults
     const ExactRow& exact = head.rows[i];
     expect_noise("dq", head.number, row,
                  values_of(results.dq(), samples.index_q, row, head.values.dim), exact.dq,
-                 exact.dq_magnitude, head.steps);
+                 exact.dq_magnitude, steps_of_gradient(problem, results, problem.shape.tokens_k));
   }
   check_keys(problem, results, samples, head.copier, head.values);
 }

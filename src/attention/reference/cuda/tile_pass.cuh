@@ -335,6 +335,7 @@ class TilePass {
     const double score = score_magnitude(total.score);
     total.terms.score = score;
     total.terms.capped_score = min(score, static_cast<double>(a_.softcap));
+    total.terms.softcap = kGradient ? static_cast<double>(a_.softcap) : 0;
     total.score = kForward ? score + total.terms.capped_score : 0;
     a_.statistics[head_index_ * tiles_ + tile_] = total;
   }

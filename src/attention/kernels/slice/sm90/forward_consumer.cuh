@@ -451,10 +451,14 @@ struct ForwardConsumer {
           for (; i < count; ++i) step<TileSoftmax::with_max, true>();
         } else {
           if constexpr (Shape::kCapped && !std::is_same_v<T, __half>) {
-            // Rows that have seen nothing yet: no full tile sets a row max.
-            const float lowest = lowest_row_max<T>(args.params.softcap.cap_log2);
+            // Rows that have seen nothing yet: no full tile sets a row max. As near 0 as it may
+            // be: what lies far below the scores, LSE adds to the log of a sum as large, and loses
+            // bits.
+            const float near_zero = fmaxf(lowest_row_max<T>(args.params.softcap.cap_log2), 0);
 #pragma unroll
-            for (int r = 0; r < 2; ++r) softmax.row_max[r] = fmaxf(softmax.row_max[r], lowest);
+            for (float& row_max : softmax.row_max) {
+              if (row_max == -INFINITY) row_max = near_zero;
+            }
           }
           for (; i < count; ++i) step<TileSoftmax::without_max, true>();
         }

@@ -73,7 +73,8 @@ inline constexpr float kMaxSlack = 8;
 /// Turns scores, which may be −∞, into probabilities. Keeps the old row max until a score of the
 /// warp exceeds its row's by `slack` in log2, so that O is seldom rescaled. Returns whether a row
 /// max of the warp grew: then row_sum has been multiplied by o_scale[r], and the caller rescales O
-/// likewise; else o_scale is not set. With kBounded, a row max that is set is at least `lowest`.
+/// likewise; else o_scale is not set. With kBounded, a row max is at least `lowest` once a key is
+/// seen.
 template <int kKeys, bool kBounded, int kCount>
 __device__ __forceinline__ bool online_softmax_masked(float (&s)[kCount], SoftmaxState& state,
                                                       float scale_log2, float (&o_scale)[2],
@@ -90,7 +91,9 @@ __device__ __forceinline__ bool online_softmax_masked(float (&s)[kCount], Softma
     for (int r = 0; r < 2; ++r) {
       const float before = state.row_max[r];
       state.row_max[r] = fmaxf(before, quad_max(max[r]));
-      if constexpr (kBounded) state.row_max[r] = fmaxf(state.row_max[r], lowest);
+      if (kBounded && state.row_max[r] != -INFINITY) {
+        state.row_max[r] = fmaxf(state.row_max[r], lowest);
+      }
       o_scale[r] = ptx::exp2(before - state.offset(r));
       state.row_sum[r] *= o_scale[r];
     }
