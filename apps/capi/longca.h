@@ -218,8 +218,8 @@ LONGCA_API int64_t longca_plan_workspace_bytes(const longca_plan* plan);
 /// What a CUDA graph has captured of the plan keeps its memory for as long as the process.
 LONGCA_API void longca_plan_release(longca_plan* plan);
 
-/// [tokens, heads, dim], from an address that is a multiple of the element's bytes. Rows of written
-/// ones may not overlap.
+/// [tokens, heads, dim], from an address that is a multiple of the element's bytes; where slice
+/// computes (a GPU), rows begin at multiples of 16 bytes. Rows of written ones may not overlap.
 typedef struct longca_tensor {
   void* data;
   int64_t tokens, heads, dim;

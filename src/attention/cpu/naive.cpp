@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/rounding.h"
 #include "core/thread_pool.h"
+#include "mask/list_of_head.h"
 
 namespace longca {
 namespace naive {
@@ -140,7 +141,7 @@ class NaivePlan final : public Plan {
   static HostBuffer floats(std::int64_t count) { return HostBuffer(4 * count); }
   float* score_row(std::int64_t q) const { return scores_.as<float>() + q * tk_; }
   std::span<const Range> allowed(std::int64_t head, std::int64_t q) const {
-    return intervals_.row(static_cast<int>(head * mask_heads_ / problem_.heads_q), q);
+    return intervals_.row(static_cast<int>(list_of_head(head, mask_heads_, problem_.heads_q)), q);
   }
 
   /// c[rows, n] = a[rows, k] · b[k, n].

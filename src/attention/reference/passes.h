@@ -13,6 +13,7 @@
 #include "attention/reference/tile_mask.h"
 #include "attention/reference/tile_math.h"
 #include "core/memory.h"
+#include "mask/list_of_head.h"
 #include "mask/mask.h"
 
 namespace longca {
@@ -79,7 +80,7 @@ struct ReferenceProblem {
   const Inputs* inputs = nullptr;
 
   int mask_head(std::int64_t head_q) const {
-    return static_cast<int>(head_q * mask.heads() / shape.heads_q);
+    return static_cast<int>(list_of_head(head_q, mask.heads(), shape.heads_q));
   }
   /// Mean number of keys per row of a tile.
   double mean_keys(std::int64_t head_q, std::int64_t tile) const {

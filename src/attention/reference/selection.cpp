@@ -12,6 +12,7 @@
 #include "attention/reference/passes.h"
 #include "attention/reference/tile_mask.h"
 #include "core/python_random.h"
+#include "mask/list_of_head.h"
 #include "mask/mask_slice.h"
 
 namespace longca {
@@ -40,7 +41,7 @@ struct Costs {
         pair_seconds_per_flop(kTile * kTile * (p.head_dim + kOverheadDims) / (gflops * 1e9)) {}
 
   std::int64_t mask_head(std::int64_t head_q) const {
-    return head_q * mask.heads() / problem.heads_q;
+    return list_of_head(head_q, mask.heads(), problem.heads_q);
   }
 
   /// Pairs of the tile and a partner tile, summed over the query heads [begin, end).

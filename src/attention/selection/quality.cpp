@@ -14,6 +14,7 @@
 #include "core/thread_pool.h"
 #ifdef LONGCA_WITH_CUDA
 #include "attention/reference/cuda/copy_head.h"
+#include "mask/list_of_head.h"
 #endif
 
 namespace longca {
@@ -118,7 +119,7 @@ SelectionQuality selection_quality(const Problem& problem, const Mask& mask, con
                           .scale = problem.scale(),
                           .softcap = problem.softcap,
                           .sink = sink_of(problem, inputs, head_q)};
-    const auto mask_head = static_cast<int>(head_q * mask.heads() / problem.heads_q);
+    const auto mask_head = static_cast<int>(list_of_head(head_q, mask.heads(), problem.heads_q));
     std::vector<std::int64_t> rows;
     for (std::int64_t i = 0; i < std::min(kRowsPerHead, problem.tokens_q); ++i) {
       rows.push_back(random.randint(0, problem.tokens_q - 1));

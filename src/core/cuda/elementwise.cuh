@@ -13,9 +13,9 @@
 
 namespace longca {
 
-constexpr int kThreads = 256;
-constexpr int kPerThread = 4;  ///< independent loads in flight
-constexpr int kPerBlock = kThreads * kPerThread;
+constexpr int kElementwiseThreads = 256;
+constexpr int kPiecesPerThread = 4;  ///< independent loads in flight
+constexpr int kPiecesPerBlock = kElementwiseThreads * kPiecesPerThread;
 
 /// Division of numbers below 2³¹ by one divisor, as a product (Granlund and Montgomery, 1994).
 struct Divisor {
@@ -71,23 +71,23 @@ struct Walk {
 template <bool kFlat, typename Operation>
 __device__ void elementwise_block(const Walk& walk, const Operation& operation,
                                   std::uint32_t first) {
-  Place places[kPerThread];
-  typename Operation::Value values[kPerThread];
+  Place places[kPiecesPerThread];
+  typename Operation::Value values[kPiecesPerThread];
 #pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
+  for (int j = 0; j < kPiecesPerThread; ++j) {
     // Threads past the end load the last piece again: no load waits for a branch.
-    places[j] = walk.place<kFlat>(min(first + j * kThreads, walk.total - 1));
+    places[j] = walk.place<kFlat>(min(first + j * kElementwiseThreads, walk.total - 1));
     values[j] = operation.load(places[j]);
   }
 #pragma unroll
-  for (int j = 0; j < kPerThread; ++j) {
-    if (first + j * kThreads < walk.total) operation.store(places[j], values[j]);
+  for (int j = 0; j < kPiecesPerThread; ++j) {
+    if (first + j * kElementwiseThreads < walk.total) operation.store(places[j], values[j]);
   }
 }
 
 template <bool kFlat, typename Operation>
-__global__ void __launch_bounds__(kThreads) elementwise(Walk walk, Operation operation) {
-  elementwise_block<kFlat>(walk, operation, blockIdx.x * kPerBlock + threadIdx.x);
+__global__ void __launch_bounds__(kElementwiseThreads) elementwise(Walk walk, Operation operation) {
+  elementwise_block<kFlat>(walk, operation, blockIdx.x * kPiecesPerBlock + threadIdx.x);
 }
 
 /// Runs `operation` on every piece of `piece_bytes` of `rows`.
@@ -102,11 +102,11 @@ void run_elementwise(const ByteRows& rows, std::int64_t piece_bytes, const Opera
   const std::int64_t max_outer = std::max<std::int64_t>(1, kMaxPieces / per_outer);
   for (std::int64_t first = 0; first < rows.outer; first += max_outer) {
     const Walk walk = Walk::of(rows, per_row, first, std::min(max_outer, rows.outer - first));
-    const unsigned blocks = ceil_div(walk.total, kPerBlock);
+    const unsigned blocks = ceil_div(walk.total, kPiecesPerBlock);
     if (flat) {
-      elementwise<true><<<blocks, kThreads, 0, stream>>>(walk, operation);
+      elementwise<true><<<blocks, kElementwiseThreads, 0, stream>>>(walk, operation);
     } else {
-      elementwise<false><<<blocks, kThreads, 0, stream>>>(walk, operation);
+      elementwise<false><<<blocks, kElementwiseThreads, 0, stream>>>(walk, operation);
     }
     LONGCA_CUDA(cudaGetLastError());
   }

@@ -41,18 +41,20 @@ struct CopyTable {
     copies[count] = {Pieces<uint4>(source), Pieces<uint4>(target)};
     walks[count] = walk;
     flat[count] = target.outer * target.inner == 1;
-    first_block[count + 1] = first_block[count] + ceil_div(walk.total, kPerBlock);
+    first_block[count + 1] = first_block[count] + ceil_div(walk.total, kPiecesPerBlock);
     ++count;
   }
 };
 
 template <bool kFlat>
 __device__ void copy_block(const CopyTable& table, int copy) {
-  const std::uint32_t first = (blockIdx.x - table.first_block[copy]) * kPerBlock + threadIdx.x;
+  const std::uint32_t first =
+      (blockIdx.x - table.first_block[copy]) * kPiecesPerBlock + threadIdx.x;
   elementwise_block<kFlat>(table.walks[copy], table.copies[copy], first);
 }
 
-__global__ void __launch_bounds__(kThreads) copy_table(const __grid_constant__ CopyTable table) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    copy_table(const __grid_constant__ CopyTable table) {
   int copy = 0;
   while (blockIdx.x >= table.first_block[copy + 1]) ++copy;
   if (table.flat[copy]) {
@@ -64,7 +66,7 @@ __global__ void __launch_bounds__(kThreads) copy_table(const __grid_constant__ C
 
 void launch(CopyTable& table, cudaStream_t stream) {
   if (table.count == 0) return;
-  copy_table<<<table.first_block[table.count], kThreads, 0, stream>>>(table);
+  copy_table<<<table.first_block[table.count], kElementwiseThreads, 0, stream>>>(table);
   LONGCA_CUDA(cudaGetLastError());
   table = {};
 }

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "core/error.h"
+#include "mask/list_of_head.h"
 
 namespace longca {
 namespace {
 
-/// The list of a query head.
-int list_of(const BlockLists& blocks, int head, int heads_q) {
-  return static_cast<int>(static_cast<std::int64_t>(head) * blocks.heads / heads_q);
+int list_of(const BlockLists& blocks, std::int64_t head, int heads_q) {
+  return static_cast<int>(list_of_head(head, blocks.heads, heads_q));
 }
 
 /// Query heads that share one list of the result.

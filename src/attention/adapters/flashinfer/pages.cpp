@@ -13,6 +13,7 @@
 #include "attention/adapters/block_form.h"
 #include "attention/adapters/flashinfer/flashinfer.h"
 #include "core/rounding.h"
+#include "mask/list_of_head.h"
 
 namespace longca::flashinfer {
 namespace {
@@ -123,7 +124,7 @@ WorkList assign_work(const BlockLists& blocks, int heads_q, int tile_q, int ctas
   std::vector<std::size_t> order(q_blocks);
   for (int head = 0; head < heads_q; ++head) {
     std::iota(order.begin(), order.end(),
-              static_cast<std::size_t>(head) * blocks.heads / heads_q * q_blocks);
+              list_of_head(static_cast<std::size_t>(head), blocks.heads, heads_q) * q_blocks);
     std::ranges::stable_sort(order, std::greater<>{},
                              [&](std::size_t row) { return rows[row].keys; });
     for (const std::size_t row : order) {

@@ -8,6 +8,7 @@
 #include "attention/kernels/common/mma/params.h"
 #include "core/dtype.h"
 #include "core/rounding.h"
+#include "mask/list_of_head.h"
 
 namespace longca::fa2_sparse {
 
@@ -30,7 +31,7 @@ struct BlockArgs {
 #ifdef __CUDACC__
   /// One row of the bitmap of a query head's list.
   __device__ __forceinline__ const std::uint32_t* row_of(int head, int heads_q, int row) const {
-    const int list = static_cast<int>(static_cast<std::int64_t>(head) * lists / heads_q);
+    const int list = static_cast<int>(list_of_head(std::int64_t{head}, lists, heads_q));
     return words + (static_cast<std::int64_t>(list) * list_rows + row) * row_words;
   }
 #endif

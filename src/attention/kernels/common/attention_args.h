@@ -42,8 +42,8 @@ struct EarlierArg {
   std::int64_t lse_head_stride = 0;
 };
 
-/// The one conversion from the views of a call. Throws Error, naming the kernel and the tensor,
-/// unless rows begin at multiples of 16 bytes.
+/// The one conversion from the views of a call. Throws InputError, naming the kernel and the
+/// tensor, unless rows begin at multiples of 16 bytes. A stride of an extent of 1 may be anything.
 AttentionArgs attention_args(const char* kernel, const Problem& problem, const ForwardArgs& args);
 AttentionArgs attention_args(const char* kernel, const Problem& problem, const BackwardArgs& args);
 EarlierArg earlier_arg(const char* kernel, const EarlierResult& earlier);

@@ -3,6 +3,7 @@
 #include "attention/kernels/common/block_map.h"
 #include "attention/kernels/slice/device_lists.h"
 #include "core/cuda/error.h"
+#include "core/cuda/upload.h"
 #include "core/device.h"
 #include "core/rounding.h"
 
@@ -42,13 +43,6 @@ __global__ void list_tiles(const TileArgs args, const BlockTileCounts* counts,
   if (i >= args.tiles) return;
   list_block_tile(args.tile(i), counts[i], partial + tiles[i].partial_begin,
                   runs + tiles[i].runs_begin);
-}
-
-template <typename T>
-Buffer uploaded(Device& gpu, const std::vector<T>& values) {
-  Buffer buffer(gpu.memory(), static_cast<std::int64_t>(values.size() * sizeof(T)));
-  gpu.copy(buffer.data(), values.data(), buffer.bytes());
-  return buffer;
 }
 
 /// Where a thread finds the bits of its key tile.
@@ -98,7 +92,7 @@ DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack,
   const auto stream = static_cast<cudaStream_t>(gpu.stream());
   const BlockPlan plan = block_plan(mask, pack);
   if (plan.tiles() == 0) return {place_block_tiles(plan, {}, platform).lists, {}, {}};
-  const Buffer q_block = uploaded(gpu, plan.q_block);
+  const Buffer q_block = on_device(plan.q_block);
   const TileArgs args = {BlockMap::of(mask).bits(), q_block.as<std::int32_t>(),
                          plan.tiles_per_list(), static_cast<int>(plan.tiles()),
                          plan.block_sub_tiles};
@@ -113,7 +107,7 @@ DeviceBlockTiles make_device_block_lists(const Mask& mask, int pack,
   DeviceBlockTiles made = {std::move(placed.lists),
                            Buffer(gpu.memory(), placed.partial * sizeof(PartialTile)),
                            Buffer(gpu.memory(), placed.runs * sizeof(FullRun))};
-  const Buffer tiles = uploaded(gpu, made.lists.tiles);
+  const Buffer tiles = on_device(made.lists.tiles);
   list_tiles<<<blocks, kThreads, 0, stream>>>(args, device_counts.as<BlockTileCounts>(),
                                               tiles.as<QueryTile>(), made.partial.as<PartialTile>(),
                                               made.runs.as<FullRun>());
@@ -151,7 +145,7 @@ DeviceTransposedTiles make_device_transposed_lists(const Mask& mask, int pack,
   DeviceTransposedTiles made = {
       std::move(placed.lists),
       Buffer(gpu.memory(), placed.segments * static_cast<std::int64_t>(sizeof(QuerySegment)))};
-  const Buffer tiles = uploaded(gpu, made.lists.tiles);
+  const Buffer tiles = on_device(made.lists.tiles);
   list_tiles<<<blocks, kThreads, 0, stream>>>(args, tiles.as<KeyTile>(),
                                               made.segments.as<QuerySegment>());
   LONGCA_CUDA(cudaGetLastError());

@@ -13,9 +13,12 @@
 #include "core/dtype.h"
 
 // What slice's kernels are launched with. The launch functions without `sm80` are for devices of
-// compute capability 9.0, the others for any from 8.0 on; all throw CudaError, or
-// std::invalid_argument with the thing, value and limit.
+// compute capability 9.0, the others for any from 8.0 on; all throw CudaError, or InternalError for
+// calls that SliceKernel::supports refuses.
 namespace longca::slice {
+
+/// Throws InternalError: this build has no `what` ("forward kernel") for these.
+[[noreturn]] void throw_no_instance(const char* what, DType dtype, const DimPair& dims);
 
 /// TileLists in device memory, which says what the fields are. Each array is aligned to 16 bytes
 /// (as allocations are): kernels read entries as int4 and by TMA.

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/cuda/error.h"
+#include "core/device.h"
 #include "core/rounding.h"
 #include "parallel/executor/cuda/step_math_kernels.h"
 #include "parallel/executor/cuda/vectors.cuh"
@@ -15,11 +16,10 @@ namespace {
 constexpr int kMaxParts = static_cast<int>(StepMath::kMaxParts);
 constexpr int kThreads = 256;
 /// A thread takes kTokens neighbouring tokens of a head, whose lse values share a 32-byte sector,
-/// if there are at least kFewRows rows (tokens × heads) to fill the device; else one. At 128
-/// dimensions a row has 8 lanes, so that these are a million threads: four for each that 132 SMs
-/// can hold.
+/// if that leaves kWaves times the threads that the GPU holds at a time; else one.
 constexpr std::uint32_t kTokens = 4;
-constexpr std::int64_t kFewRows = 1 << 19;
+constexpr std::int64_t kWaves = 4;
+constexpr std::int64_t kThreadsPerSm = 2048;  ///< at a time, of compute capabilities 8.0 and 9.0
 /// Vectors of a row that a lane has in flight; the row's weights are computed once for all of them.
 constexpr int kPerLane = 4;
 
@@ -171,11 +171,13 @@ void launch(std::span<const Partial> parts, const Partial& accumulator, const Te
   merge.out = {o, lse};
   merge.tokens = o.tokens;
   merge.heads = static_cast<std::uint32_t>(o.heads);
-  merge.group = o.heads * o.tokens < kFewRows ? 1 : kTokens;
-  const std::int64_t slots = o.heads * ceil_div(o.tokens, merge.group);
-  merge.slots = static_cast<std::uint32_t>(slots);
   merge.vectors = static_cast<std::uint32_t>(wide ? o.dim / 4 : o.dim);
   merge.lanes = std::clamp(std::bit_ceil(merge.vectors) / std::uint32_t{kPerLane}, 1U, 32U);
+  const std::int64_t held = Device::get(DeviceKind::cuda).properties().sms * kThreadsPerSm;
+  const bool many = o.heads * o.tokens * merge.lanes / kTokens >= kWaves * held;
+  merge.group = many ? kTokens : 1;
+  const std::int64_t slots = o.heads * ceil_div(o.tokens, merge.group);
+  merge.slots = static_cast<std::uint32_t>(slots);
   const std::uint32_t per_block = kThreads / merge.lanes;
   const std::uint32_t blocks = ceil_div(merge.slots, per_block);
   if (wide) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attention/kernels/common/workspace_parts.h"
 #include "core/cuda/error.h"
 #include "core/error.h"
 #include "core/rounding.h"
@@ -31,23 +32,18 @@ int device_shared_bytes() {
 
 GradientSums::GradientSums(const Problem& problem, int tile_m, int tile_n, int head_parts)
     : tile_n_(tile_n), head_parts_(head_parts) {
+  WorkspaceParts parts;
   const auto sums = [&](std::int64_t rows, int heads) {
-    return take(rows * heads * problem.head_dim * 4);
+    return parts.take(rows * heads * problem.head_dim * 4);
   };
   const std::int64_t q_rows = round_up(problem.tokens_q, tile_m);
-  row_terms_ = take(q_rows * problem.heads_q * 2 * 4);
+  row_terms_ = parts.take(q_rows * problem.heads_q * 2 * 4);
   dq_sum_ = sums(q_rows, problem.heads_q);
   if (head_parts > 1) {
     dk_sum_ = sums(round_up(problem.tokens_k, tile_n), problem.heads_k);
     dv_sum_ = sums(round_up(problem.tokens_k, tile_n), problem.heads_k);
   }
-  scratch_ = PlanScratch(gpu().memory(), taken_);
-}
-
-std::int64_t GradientSums::take(std::int64_t bytes) {
-  const std::int64_t offset = taken_;
-  taken_ += aligned(bytes);
-  return offset;
+  scratch_ = PlanScratch(gpu().memory(), parts.end);
 }
 
 GradientArgs GradientSums::args(const char* kernel, const BackwardArgs& args) {

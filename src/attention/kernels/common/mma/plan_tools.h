@@ -27,8 +27,6 @@ class GradientSums {
   const PlanScratch& scratch() const { return scratch_; }
 
  private:
-  std::int64_t take(std::int64_t bytes);
-
   int tile_n_ = 0;
   int head_parts_ = 1;
   /// Offsets in the scratch; −1 if unused.
@@ -36,7 +34,6 @@ class GradientSums {
   std::int64_t dq_sum_ = -1;
   std::int64_t dk_sum_ = -1;  ///< dk_sum_ and dv_sum_ are used if head_parts > 1
   std::int64_t dv_sum_ = -1;
-  std::int64_t taken_ = 0;
   PlanScratch scratch_;
 };
 

@@ -14,6 +14,7 @@
 #include "attention/kernels/slice/planner/tile_lists.h"
 #include "attention/kernels/slice/planner/transposed_lists.h"
 #include "cost/schedule.h"
+#include "mask/list_of_head.h"
 
 namespace longca::slice {
 namespace {
@@ -64,7 +65,7 @@ class ForwardSchedule {
     for (std::int64_t i = 0; i < lists_.tiles_per_list; i += together) {
       for (int block = begin; block < end; ++block) {
         const std::int64_t list =
-            std::int64_t{block} * block_heads() * lists_.list_heads / heads_q_;
+            list_of_head(std::int64_t{block} * block_heads(), lists_.list_heads, heads_q_);
         const std::int64_t first = list * lists_.tiles_per_list;
         const std::int64_t tile = first + lists_.order[static_cast<std::size_t>(first + i)];
         const auto cycles =

@@ -1,12 +1,9 @@
-#include <stdexcept>
-#include <string>
-
 #include "attention/kernels/common/mma/backward_pass.cuh"
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/common/sink.cuh"
+#include "attention/kernels/common/workspace_parts.h"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm80/backward.cuh"
-#include "attention/kernels/slice/workspace_parts.h"
 #include "core/cuda/error.h"
 #include "core/rounding.h"
 
@@ -114,11 +111,7 @@ void launch_sm80_backward(const BackwardParams& params, DType dtype, int head_di
         large ? launch<sm80::BackwardShape<Element, kDim, kMaxTileN>>(params, stream)
               : launch<sm80::BackwardShape<Element, kDim, kMinTileN>>(params, stream);
       });
-  if (!is_built) {
-    throw std::invalid_argument("slice: no sm80 backward kernel in this build for " +
-                                std::string(to_string(dtype)) + " of head dimension " +
-                                std::to_string(head_dim));
-  }
+  if (!is_built) throw_no_instance("backward kernel for mma.sync", dtype, {head_dim, head_dim});
 }
 
 }  // namespace longca::slice

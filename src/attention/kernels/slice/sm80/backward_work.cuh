@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attention/kernels/slice/launch.h"
+#include "mask/list_of_head.h"
 
 // What a CTA of backward_kernel computes: a work item, and the walk over the query tiles that see
 // its keys.
@@ -25,7 +26,8 @@ __device__ __forceinline__ const KeyTile& tile_of(const BackwardKernelArgs& args
                                                   int tile) {
   const DeviceTransposedLists& lists = args.params.lists;
   const std::int64_t list =
-      std::int64_t{head} * lists.list_heads / args.params.heads_q * lists.tiles_per_list;
+      list_of_head(std::int64_t{head}, lists.list_heads, args.params.heads_q) *
+      lists.tiles_per_list;
   return lists.tiles[list + tile];
 }
 

@@ -1,6 +1,3 @@
-#include <stdexcept>
-#include <string>
-
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm80/forward.cuh"
@@ -33,11 +30,7 @@ void launch_sm80_forward(const ForwardParams& params, DType dtype, int head_dim,
   const bool is_built = mma::instantiate<mma::kSliceInstances>(
       dtype, head_dim,
       [&]<typename Element, int kDim>() { launch<sm80::Shape<Element, kDim>>(params, stream); });
-  if (!is_built) {
-    throw std::invalid_argument("slice: no sm80 forward kernel in this build for " +
-                                std::string(to_string(dtype)) + " of head dimension " +
-                                std::to_string(head_dim));
-  }
+  if (!is_built) throw_no_instance("forward kernel for mma.sync", dtype, {head_dim, head_dim});
 }
 
 }  // namespace longca::slice

@@ -6,6 +6,7 @@
 #include "attention/kernels/common/sink.cuh"
 #include "attention/kernels/common/softcap.cuh"
 #include "attention/kernels/slice/sm80/sub_tile_walk.cuh"
+#include "mask/list_of_head.h"
 
 // The forward pass on mma.sync, for GPUs of compute capability 8.0 and later. Two warps compute a
 // row group; keys are visited one 64-key sub-tile at a time, so that a group skips what it does not
@@ -163,7 +164,8 @@ struct QueryTileWork {
     const int rest = index - section * lists.tiles_per_list * section_blocks;
     const int width = min(section_blocks, head_blocks - section * section_blocks);
     const int head_block = section * section_blocks + rest % width;
-    const int list = static_cast<int>(std::int64_t{head_block} * lists.list_heads / head_blocks);
+    const int list =
+        static_cast<int>(list_of_head(std::int64_t{head_block}, lists.list_heads, head_blocks));
     return {head_block, list * lists.tiles_per_list + rest / width};
   }
 };

@@ -22,9 +22,7 @@ void launch_backward(const BackwardParams& params, DType dtype, const DimPair& d
   if (mma::instantiate<mma::kSliceInstances>(dtype, instance_dim(dims), launch_instance)) return;
   if (backward_192(params, dtype, dims, part, stream)) return;
   if (backward_256(params, dtype, dims, part, stream)) return;
-  throw std::invalid_argument("slice: this build has no backward kernel for " +
-                              std::string(to_string(dtype)) + " of head dimension " +
-                              to_string(dims));
+  throw_no_instance("backward kernel", dtype, dims);
 }
 
 }  // namespace longca::slice

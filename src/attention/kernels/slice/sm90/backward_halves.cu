@@ -8,10 +8,7 @@ void launch_halves(const BackwardKernelArgs& args, DType dtype, cudaStream_t str
         if constexpr (kDim == 128)
           launch_main<BackwardShape<T, HeadDims<128>, false, true>>(args, stream);
       });
-  if (!launched) {
-    throw std::logic_error("slice: no backward kernel for halves in " +
-                           std::string(to_string(dtype)));
-  }
+  if (!launched) throw_no_instance("backward kernel for halves", dtype, {128, 128});
 }
 
 }  // namespace longca::slice::sm90

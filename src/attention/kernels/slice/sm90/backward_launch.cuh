@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <stdexcept>
-#include <string>
 
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/common/sink.cuh"
+#include "attention/kernels/common/workspace_parts.h"
 #include "attention/kernels/slice/launch.h"
 #include "attention/kernels/slice/sm90/backward.cuh"
 #include "attention/kernels/slice/sm90/launch.h"
-#include "attention/kernels/slice/workspace_parts.h"
 #include "core/cuda/error.h"
 #include "core/rounding.h"
 
@@ -171,8 +169,8 @@ void launch(const BackwardParams& params, DType dtype, const DimPair& dims, Back
   if (args.work_items > 0) {
     if (params.lists.tells_halves) {
       if (!takes_halves(dims) || params.softcap.cap != 0) {
-        throw std::logic_error("slice: lists that tell halves for head dimension " +
-                               to_string(dims) + " or a softcap");
+        throw_no_instance("backward kernel, or none with a softcap, for lists that tell halves",
+                          dtype, dims);
       }
       if constexpr (Dims::kDim == 96) {
         launch_main<BackwardShape<T, Dims, false, true>>(args, stream);
@@ -184,8 +182,7 @@ void launch(const BackwardParams& params, DType dtype, const DimPair& dims, Back
     } else if constexpr (kSoftcap) {
       launch_main<BackwardShape<T, Dims, true>>(args, stream);
     } else {
-      throw std::invalid_argument("slice: no backward kernel with a softcap for head dimension " +
-                                  to_string(dims));
+      throw_no_instance("backward kernel with a softcap", dtype, dims);
     }
   }
   const int writes = args.query_tiles + args.dkv_accum_tiles * params.heads_k * 2;

@@ -5,6 +5,7 @@
 #include "attention/kernels/slice/sm90/backward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/tma.cuh"
+#include "mask/list_of_head.h"
 
 namespace longca::slice::sm90 {
 
@@ -115,9 +116,10 @@ struct BackwardProducer {
   __device__ __forceinline__ const KeyTile& key_tile(int kv_head, int block, int tile) const {
     const DeviceTransposedLists& lists = args.params.lists;
     const int head = (kv_head * args.head_blocks + block) << args.pack_shift;
-    const std::int64_t list = lists.list_heads == 1 ? 0
-                                                    : static_cast<std::int64_t>(head) *
-                                                          lists.list_heads / args.params.heads_q;
+    const std::int64_t list =
+        lists.list_heads == 1
+            ? 0
+            : list_of_head(std::int64_t{head}, lists.list_heads, args.params.heads_q);
     return lists.tiles[list * lists.tiles_per_list + tile];
   }
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <stdexcept>
-#include <string>
 
 #include "attention/kernels/common/mma/instances.h"
 #include "attention/kernels/slice/sm90/forward.cuh"
@@ -47,7 +45,7 @@ void launch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaS
     args.v = map("V", params.v, params.tokens_k, params.heads_k, value_dim, 1, kSubTileKeys);
   }
   if (params.lists.joints != nullptr) {
-    if (!Shape::kJoins) throw std::logic_error("slice: this forward kernel reads no joints");
+    if (!Shape::kJoins) throw_no_instance("forward kernel that reads joints", dtype, dims);
     args.k_joints = map("K", params.k, params.tokens_k, params.heads_k, dim, 1, kJointKeys);
     args.v_joints = map("V", params.v, params.tokens_k, params.heads_k, value_dim, 1, kJointKeys);
   }
@@ -74,9 +72,9 @@ template <bool kAccumulate, int kCluster, bool kCapped = false, bool kEarlier = 
 bool dispatch(const ForwardParams& params, DType dtype, const DimPair& dims, cudaStream_t stream) {
   const auto launch_instance = [&]<typename Element, int kDim>() {
     if constexpr (kDim == 64 && kCluster > 1) {
-      throw std::logic_error("slice: pairs of CTAs have no streams of work tiles");
+      throw_no_instance("forward kernel for pairs of CTAs", dtype, dims);
     } else if constexpr (kDim == 64 && kEarlier) {
-      throw std::logic_error("slice: no earlier result where Q stays in shared memory");
+      throw_no_instance("forward kernel that merges an earlier result", dtype, dims);
     } else {
       using Shape = ForwardShape<Element, HeadDims<kDim>, kAccumulate, kCluster, kCapped, kEarlier>;
       launch<Shape>(params, dtype, dims, stream);
@@ -101,8 +99,7 @@ void launch_wide(const ForwardParams& params, DType dtype, const DimPair& dims, 
     params.accumulate ? launch_instance.template operator()<true, 1, true>()
                       : launch_instance.template operator()<false, 1, true>();
   } else {
-    throw std::invalid_argument("slice: no forward kernel with a softcap for head dimension " +
-                                to_string(dims));
+    throw_no_instance("forward kernel with a softcap", dtype, dims);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "attention/kernels/slice/sm90/forward_shape.cuh"
 #include "attention/kernels/slice/sm90/ptx/barrier.cuh"
 #include "attention/kernels/slice/sm90/ptx/tma.cuh"
+#include "mask/list_of_head.h"
 
 // The producer warp: fetches work tiles and keeps TMA busy.
 namespace longca::slice::sm90 {
@@ -77,7 +78,7 @@ struct TileScheduler {
             head = (block * Shape::kCluster + rank) << args.pack_shift;
           }
         }
-        const int list = head * lists.list_heads / args.params.heads_q;
+        const int list = list_of_head(head, lists.list_heads, args.params.heads_q);
         const std::int64_t first = static_cast<std::int64_t>(list) * lists.tiles_per_list;
         if (lists.starts != nullptr) {
           word = reinterpret_cast<const int*>(lists.starts + entry)[lane];

@@ -4,13 +4,13 @@
 
 #include <bit>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "attention/kernels/slice/planner/cta_pairs.h"
 #include "attention/kernels/slice/planner/pack.h"
 #include "core/cuda/driver_function.h"
 #include "core/cuda/error.h"
+#include "core/device.h"
+#include "core/error.h"
 
 namespace longca::slice::sm90 {
 namespace {
@@ -18,16 +18,10 @@ namespace {
 auto encode_function() {
   static const auto function = [] {
     void* pointer = find_driver_function("cuTensorMapEncodeTiled");
-    if (pointer == nullptr) throw std::runtime_error("the driver has no cuTensorMapEncodeTiled");
+    LONGCA_CHECK(pointer != nullptr, "the driver has no cuTensorMapEncodeTiled");
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(pointer);
   }();
   return function;
-}
-
-void check_alignment(const char* name, const char* what, std::uint64_t bytes) {
-  if (bytes % 16 == 0) return;
-  throw std::invalid_argument(std::string("slice: the ") + what + " of " + name + ", " +
-                              std::to_string(bytes) + " bytes, is no multiple of 16");
 }
 
 }  // namespace
@@ -38,9 +32,6 @@ CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, in
   // The stride of an extent of 1 may be anything here, but the driver demands a positive one.
   const std::uint64_t head_stride = heads > 1 ? bytes(tensor.head_stride) : bytes(dim);
   const std::uint64_t token_stride = tokens > 1 ? bytes(tensor.token_stride) : head_stride * heads;
-  check_alignment(name, "address", reinterpret_cast<std::uintptr_t>(tensor.data));
-  check_alignment(name, "head stride", head_stride);
-  check_alignment(name, "token stride", token_stride);
   const cuuint64_t extents[3] = {static_cast<cuuint64_t>(dim), static_cast<cuuint64_t>(heads),
                                  static_cast<cuuint64_t>(tokens)};
   const cuuint64_t strides[2] = {head_stride, token_stride};
@@ -54,32 +45,23 @@ CUtensorMap tensor_map(const char* name, const TensorArg& tensor, int tokens, in
       3, tensor.data, extents, strides, box, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  if (result != CUDA_SUCCESS) {
-    throw std::invalid_argument(
-        std::string("slice: no tensor map for ") + name + " of " + std::to_string(tokens) +
-        " tokens, " + std::to_string(heads) + " heads, head dimension " + std::to_string(dim) +
-        ", strides " + std::to_string(head_stride) + " and " + std::to_string(token_stride) +
-        " bytes: CUDA driver error " + std::to_string(result));
-  }
+  LONGCA_CHECK(result == CUDA_SUCCESS,
+               "no tensor map for {} of {} tokens, {} heads, head dimension {}, strides {} and {} "
+               "bytes: CUDA driver error {}",
+               name, tokens, heads, dim, head_stride, token_stride, static_cast<int>(result));
   return map;
 }
 
 int sm_count() {
-  int device = 0;
-  int count = 0;
-  LONGCA_CUDA(cudaGetDevice(&device));
-  LONGCA_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-  return count;
+  return Device::get(DeviceKind::cuda).properties().sms;
 }
 
 void check_pack(int pack, int group_size) {
-  if (pack >= 1 && pack <= 8 && std::has_single_bit(static_cast<unsigned>(pack)) &&
-      group_size % pack == 0) {
-    return;
-  }
-  throw std::invalid_argument("slice: a pack of " + std::to_string(pack) +
-                              " heads is not 1, 2, 4 or 8, or does not divide the " +
-                              std::to_string(group_size) + " query heads of a KV head");
+  LONGCA_CHECK(pack >= 1 && pack <= 8 && std::has_single_bit(static_cast<unsigned>(pack)) &&
+                   group_size % pack == 0,
+               "a pack of {} heads is not 1, 2, 4 or 8, or does not divide the {} query heads of a "
+               "KV head",
+               pack, group_size);
 }
 
 }  // namespace longca::slice::sm90
@@ -88,14 +70,16 @@ namespace longca::slice {
 namespace {
 
 void check(const ForwardParams& params) {
-  if (!(params.scale > 0)) {
-    throw std::invalid_argument("slice: the scale " + std::to_string(params.scale) +
-                                " is not above 0");
-  }
+  LONGCA_CHECK(params.scale > 0, "the scale is {}", params.scale);
   sm90::check_pack(params.lists.pack, params.heads_q / params.heads_k);
 }
 
 }  // namespace
+
+void throw_no_instance(const char* what, DType dtype, const DimPair& dims) {
+  throw InternalError(fmt::format("slice has no {} in this build for {} of head dimension {}", what,
+                                  to_string(dtype), to_string(dims)));
+}
 
 void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dims,
                     cudaStream_t stream) {
@@ -117,9 +101,9 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
   }
   if (params.earlier.o.data != nullptr) {
     if (stores && sm90::dispatch_earlier(params, dtype, dims, pairs, stream)) return;
-    throw std::invalid_argument("slice: no forward kernel that merges an earlier result for " +
-                                std::string(to_string(dtype)) + " of head dimension " +
-                                to_string(dims) + (stores ? "" : " with a softcap or float32"));
+    throw_no_instance(stores ? "forward kernel that merges an earlier result"
+                             : "forward kernel that merges one with a softcap or into float32",
+                      dtype, dims);
   }
   const auto dispatch = params.softcap.cap > 0 ? sm90::dispatch_capped
                         : params.accumulate    ? sm90::dispatch_merge
@@ -128,9 +112,7 @@ void launch_forward(const ForwardParams& params, DType dtype, const DimPair& dim
   if (dispatch(params, dtype, dims, stream)) return;
   if (sm90::dispatch_192(params, dtype, dims, pairs, stream)) return;
   if (sm90::dispatch_256(params, dtype, dims, pairs, stream)) return;
-  throw std::invalid_argument("slice: this build has no forward kernel for " +
-                              std::string(to_string(dtype)) + " of head dimension " +
-                              to_string(dims));
+  throw_no_instance("forward kernel", dtype, dims);
 }
 
 }  // namespace longca::slice
