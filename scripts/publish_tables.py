@@ -232,8 +232,11 @@ def measured_both_ways(pairs, sustained, kernel):
     return both
 
 
-def others_in_front(records, kernel):
-    """Sentences on the cells in which another kernel is the fastest, or a tie with it: beside the kernel, or ahead of it."""
+def others_in_front(records, kernel, when=""):
+    """Sentences on the cells in which another kernel is the fastest, or a tie with it: beside the kernel, or ahead of it.
+
+    Each begins with `when`, where they are not about the cells of the table alone.
+    """
     found = {"Ties with": {}, "Ahead of": {}}
     for (mask, tokens), same in by_place(records, ["mask", "tokens"]).items():
         in_front = [record["kernel"] for record in same if is_ok(record) and record["first"]]
@@ -245,8 +248,12 @@ def others_in_front(records, kernel):
     def text(masks):
         return ", ".join(f"{mask} ({', '.join(lengths)})" for mask, lengths in masks.items())
 
-    return [f"{relation} `{kernel}`: " + "; ".join(f"`{other}` on {text(masks)}" for other, masks in others.items()) + "."
-            for relation, others in found.items() if others] or ["No other kernel is first, or ties with it."]
+    def begun(words):
+        return f"{when}{words[0].lower()}{words[1:]}" if when else words
+
+    return [f"{begun(relation)} `{kernel}`: " + "; ".join(f"`{other}` on {text(masks)}" for other, masks in others.items()) + "."
+            for relation, others in found.items() if others] or \
+        [f"{when.rstrip()}, no other kernel is first, or ties with it." if when else "No other kernel is first, or ties with it."]
 
 
 def beside(records, kernel="slice", sustained=None):
@@ -284,7 +291,7 @@ def beside(records, kernel="slice", sustained=None):
         in_table = places([own for own, _ in sustained_pairs], PROBLEM_AXES)
         lasting = [record for record in sustained if places([record], PROBLEM_AXES)[0] in in_table]
         sentences += [f"Sustained: {range_of_ratios(sustained_pairs)}; {geometric_mean(ratios_of(bursts)):.2f} over the same "
-                      "cells in bursts.", *others_in_front(lasting, kernel), f"Rate of `{kernel}` sustained over that in bursts: {range_of_ratios(falls)}."]
+                      "cells in bursts.", *others_in_front(lasting, kernel, when="Sustained "), f"Rate of `{kernel}` sustained over that in bursts: {range_of_ratios(falls)}."]
     return markdown(header, lines, right) + "\n" + "\n".join(sentences) + "\n"
 
 

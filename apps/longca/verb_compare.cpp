@@ -67,6 +67,7 @@ void warn_of_same_file(const CompareArguments& arguments) {
 
 void show(const Comparison& comparison, const ComparedNames& names,
           const CompareArguments& arguments) {
+  for (const std::string& note : comparison.notes) std::cerr << "longca: " << note << '\n';
   if (!arguments.html.empty()) {
     std::ostringstream page;
     write_comparison_html(page, comparison, names);
@@ -174,7 +175,8 @@ void compare(const CompareArguments& arguments) {
 }  // namespace
 
 void add_compare(CLI::App& app) {
-  CLI::App* verb = app.add_subcommand("compare", "What two records say became slower or faster");
+  CLI::App* verb =
+      app.add_subcommand("compare", "What two record files say became slower or faster");
   auto arguments = std::make_shared<CompareArguments>();
   verb->add_option("BASE", arguments->base, "record file; with --build a SUITE, or nothing")
       ->type_name("");

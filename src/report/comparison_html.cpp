@@ -90,11 +90,11 @@ std::string plot(const Comparison& comparison, const CellNames& names) {
   for (const CellComparison& cell : comparison.cells) {
     if (cell.time) cells.push_back(&cell);
   }
-  if (cells.empty()) return "<p>No cell is ok in both.</p>";
+  if (cells.empty()) return "<p>No cell has times in both.</p>";
   std::ranges::stable_sort(cells, {}, [](const CellComparison* cell) { return cell->time->ratio; });
   const RatioScale scale(comparison);
   std::string svg = fmt::format(
-      R"svg(<svg viewBox="0 0 {} {}" role="img" aria-label="Ratios of time, NEW to BASE">)svg"
+      R"svg(<div class="scroll"><svg class="ratios" viewBox="0 0 {} {}" role="img" aria-label="Ratios of time, NEW to BASE">)svg"
       "\n",
       kWidth, kHeight);
   const double least = 1 + comparison.min_effect;
@@ -110,7 +110,7 @@ std::string plot(const Comparison& comparison, const CellNames& names) {
     const double x = kLeft + step * (static_cast<double>(i) + 0.5);
     svg += point(*cells[i], x, scale, names.name(cells[i]->c));
   }
-  return svg + "</svg>";
+  return svg + "</svg></div>";
 }
 
 std::string tiles(const Comparison& comparison) {

@@ -214,8 +214,9 @@ class ComparisonPrinter {
   void print_legend() {
     out_ << '\n';
     sentence(
-        "ms: medians of all samples; change: of the means of samples within 10 % of them, round by "
-        "round.");
+        "ms: medians of all samples; change: from the mean, in each round, of the samples within "
+        "10 "
+        "% of the round's median, or of all where more than a third are farther off.");
     sentence(
         fmt::format("A change counts from {:.3g} %; at most 1 % of slower and faster are false.",
                     comparison_.min_effect * 100));

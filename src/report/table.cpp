@@ -20,8 +20,7 @@
 namespace longca {
 namespace {
 
-constexpr int kRateWidth = 8;     ///< "123.4*"
-constexpr int kStatusWidth = 12;  ///< "unsupported", which may reach into the time column
+constexpr int kRateWidth = 8;  ///< "123.4*"
 constexpr int kErrorWidth = 7;
 constexpr int kSpreadWidth = 6;
 constexpr int kMinWidth = 40;  ///< of a terminal that is believed
@@ -31,12 +30,13 @@ constexpr int kMaxWidth = 10'000;
 struct Layout {
   int mask = 4;
   int tokens = 6;
-  int time = 0;  ///< time_width
+  int time = 0;    ///< time_width
+  int status = 0;  ///< of the longest status of a cell, with a space behind it
   int kernel = 6;
-  bool times = true;
+  bool times = false;      ///< as error and memory: where a row has one
   bool intervals = false;  ///< beside times
-  bool error = true;
-  bool memory = true;
+  bool error = false;
+  bool memory = false;
   bool spread = false;  ///< of draws
   std::vector<std::string> left_out{};
 };
@@ -62,7 +62,10 @@ class TablePrinter {
     return static_cast<int>(std::ranges::count(view.has_pass, true));
   }
 
-  static int rate_width(const Layout& layout) { return layout.times ? kRateWidth : kStatusWidth; }
+  /// Room for a status is needed only where no column of times follows that it may reach into.
+  static int rate_width(const Layout& layout) {
+    return layout.times ? kRateWidth : std::max(kRateWidth, layout.status);
+  }
   static int pass_width(const Layout& layout) {
     return rate_width(layout) + (layout.times ? layout.time : 0);
   }
@@ -73,6 +76,21 @@ class TablePrinter {
            (layout.memory ? kGap + kMemoryWidth : 0) + (layout.spread ? kGap + kSpreadWidth : 0);
   }
 
+  /// What a row needs that not all have: room for its status, columns for what it has measured.
+  static void add_row(Layout& layout, const View& view, const ViewRow& row) {
+    for (const Pass pass : kPasses) {
+      const Record* record = view.has(pass) ? row.pass(pass) : nullptr;
+      if (record == nullptr) continue;
+      if (record->status.ok() && metric_of(record, "tflops")) {
+        layout.times = layout.times || metric_of(record, "time_ms");
+      } else {
+        widen(layout.status, std::string(to_string(record->status.code)) + ' ');
+      }
+    }
+    layout.error = layout.error || largest_error(row);
+    layout.memory = layout.memory || memory_of(view, row);
+  }
+
   static Layout layout_for(const View& view, int width) {
     Layout layout;
     layout.intervals = time_width(view, true) > time_width(view, false);
@@ -81,6 +99,7 @@ class TablePrinter {
       for (const ViewGroup& group : section.groups) {
         widen(layout.mask, label(group));
         widen(layout.tokens, format_tokens(group.tokens));
+        for (const ViewRow& row : group.rows) add_row(layout, view, row);
       }
     }
     for (const std::string& kernel : view.kernels) widen(layout.kernel, printable(kernel));

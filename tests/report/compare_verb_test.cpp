@@ -116,11 +116,28 @@ TEST_F(CompareVerb, BadInputIsOneSentence) {
   expect_refused({base_, slower_, "--json", "--html", "-"}, "standard output");
 }
 
-TEST_F(CompareVerb, FilesWithoutACommonCellAreRefused) {
+TEST_F(CompareVerb, FilesWithoutACommonCellAreComparedAndNoted) {
   const std::vector<Record> records = sample_records();
   write((folder_ / "one.jsonl").string(), std::span(records).first(1));
   write((folder_ / "two.jsonl").string(), std::span(records).subspan(1, 1));
-  expect_refused({"one.jsonl", "two.jsonl"}, "none is in both");
+  const ProcessResult text = compare({"one.jsonl", "two.jsonl"});
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_EQ(text.err, "longca: BASE has 1 cell and NEW has 1, and none is in both\n");
+  EXPECT_THAT(text.out, HasSubstr("2 cells: 1 only_base, 1 only_new"));
+  const ProcessResult json = compare({"one.jsonl", "two.jsonl", "--json", "--html", "page.html"});
+  EXPECT_EQ(json.exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["counts"]["only_new"], 1);
+  EXPECT_THAT(read_file(folder_ / "page.html"), HasSubstr("No cell has times in both."));
+}
+
+TEST_F(CompareVerb, FilesWithoutSamplesAreComparedAndNoted) {
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) record.samples_ms.clear();
+  write((folder_ / "bare.jsonl").string(), records);
+  const ProcessResult result = compare({"bare.jsonl", "bare.jsonl", "--json"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("has samples in both"));
+  EXPECT_EQ(nlohmann::json::parse(result.out)["counts"]["unclear"], 31);
 }
 
 }  // namespace

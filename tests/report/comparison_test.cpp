@@ -107,6 +107,9 @@ TEST(ComparisonText, ThePageHasAPlotAndEveryCell) {
   const std::string page = out.str();
   // The style sheet is that of all pages.
   expect_golden(page.substr(page.find("</style>")), "comparison.html");
+  // On a narrow screen the plot keeps its size and scrolls.
+  EXPECT_THAT(page, HasSubstr(".ratios { display: block; min-width: 640px; }"));
+  EXPECT_THAT(page, HasSubstr("<div class=\"scroll\"><svg class=\"ratios\""));
 }
 
 /// A ratio of 8 does not stand on the line of 4, as if it were one of 4.

@@ -151,6 +151,25 @@ TEST(Table, NamesTheColumnsThatDoNotFit) {
                 "        --html have them)\n"));
 }
 
+TEST(Table, LeavesRoomForAStatusOnlyWhereACellHasOne) {
+  std::vector<Record> records = all_mask_records();
+  std::erase_if(records, [](const Record& record) { return !record.status.ok(); });
+  expect_lines_within(63, table(records, 63));
+}
+
+TEST(Table, LeavesOutNoColumnThatNoRecordHas) {
+  std::vector<Record> records = sample_records();
+  for (Record& record : records) {
+    std::erase_if(record.metrics, [](const auto& metric) {
+      return metric.first == "peak_bytes" || metric.first.starts_with("error_");
+    });
+  }
+  EXPECT_THAT(table(records, 60), HasSubstr("\nleft out at 60 columns: ±, ms (--csv"));
+  const std::string wide = table(records, 120);
+  EXPECT_THAT(wide, Not(HasSubstr("memory  ")));
+  EXPECT_THAT(wide, Not(HasSubstr("error   ")));
+}
+
 TEST(Table, SaysThatMemoryIsOfAPassThatARowLacks) {
   std::vector<Record> records;
   for (const Record& record : sample_records()) {

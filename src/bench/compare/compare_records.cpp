@@ -1,7 +1,11 @@
 #include "bench/compare/compare_records.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
+#include <utility>
 
 #include "bench/compare/environment_changes.h"
 #include "bench/record/origin.h"
@@ -144,20 +148,32 @@ std::vector<std::optional<TimeRatio>> ratios_of(std::span<const Pair> pairs, dou
     if (pair.ok_in_both()) times.push_back({rounds_of(*pair.base), rounds_of(*pair.next)});
   }
   const std::vector<std::optional<TimeRatio>> answers = compare_times(times, min_effect);
-  const auto has_time = [](const auto& answer) { return answer.has_value(); };
-  const auto changes_status = [](const Pair& pair) {
-    return pair.in_both() && pair.base->status.ok() != pair.next->status.ok();
-  };
-  if (!answers.empty() && std::ranges::none_of(answers, has_time) &&
-      std::ranges::none_of(pairs, changes_status)) {
-    throw InputError("no cell that is ok in BASE and in NEW has samples in both");
-  }
   std::vector<std::optional<TimeRatio>> ratios;
   auto answer = answers.begin();
   for (const Pair& pair : pairs) {
     ratios.push_back(pair.ok_in_both() ? *answer++ : std::nullopt);
   }
   return ratios;
+}
+
+/// Why there is nothing to say of times, though files were compared; "" where there is.
+std::string note_of(std::span<const Pair> pairs, std::span<const std::optional<TimeRatio>> ratios) {
+  if (std::ranges::none_of(pairs, &Pair::in_both)) {
+    const auto base =
+        std::ranges::count_if(pairs, [](const Pair& pair) { return pair.base != nullptr; });
+    return fmt::format("BASE has {} and NEW has {}, and none is in both", counted(base, "cell"),
+                       std::ssize(pairs) - base);
+  }
+  const auto changes_status = [](const Pair& pair) {
+    return pair.in_both() && pair.base->status.ok() != pair.next->status.ok();
+  };
+  const auto has_time = [](const auto& ratio) { return ratio.has_value(); };
+  if (std::ranges::none_of(pairs, &Pair::ok_in_both) ||
+      std::ranges::any_of(pairs, changes_status) || std::ranges::any_of(ratios, has_time)) {
+    return "";
+  }
+  return "no cell that is ok in BASE and in NEW has samples in both: nothing tells their times "
+         "apart";
 }
 
 bool is_worse(const CellComparison& a, const CellComparison& b) {
@@ -204,14 +220,13 @@ Comparison compare_records(std::span<const Record> base, std::span<const Record>
   const std::vector<Record> latest_base = latest_records(base);
   const std::vector<Record> latest_next = latest_records(next);
   const std::vector<Pair> pairs = match(latest_base, latest_next);
-  if (std::ranges::none_of(pairs, &Pair::in_both)) {
-    throw_input_error("BASE has {} and NEW has {}, and none is in both",
-                      counted(latest_base.size(), "cell"), latest_next.size());
-  }
   if (!options.across) refuse_other_machines(pairs);
   Comparison comparison;
   comparison.min_effect = options.min_effect;
   const auto ratios = ratios_of(pairs, options.min_effect);
+  if (std::string note = note_of(pairs, ratios); !note.empty()) {
+    comparison.notes.push_back(std::move(note));
+  }
   for (const CellVerdict verdict : kVerdicts) comparison.counts[verdict] = 0;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     comparison.cells.push_back(compare_cell(pairs[i], ratios[i]));

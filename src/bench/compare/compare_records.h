@@ -75,6 +75,8 @@ struct Comparison {
   /// Cells of CPUs with a time of which a record has a host_load above kBusyHost: more of their
   /// verdicts may be false than of others.
   std::size_t busy = 0;
+  /// Why no times were compared, a sentence each; empty where some were, or a cell changed status.
+  std::vector<std::string> notes;
 
   bool has_regression() const;
 };
@@ -84,8 +86,8 @@ struct CompareOptions {
   bool across = false;             ///< records of another processor or GPU are compared as well
 };
 
-/// Compares the newest records of each key. Throws InputError where no cell is in both, where none
-/// that is ok in both has samples, and, unless `across`, where a cell ran on another machine.
+/// Compares the newest records of each key. Throws InputError, unless `across`, where a cell ran on
+/// another machine.
 Comparison compare_records(std::span<const Record> base, std::span<const Record> next,
                            const CompareOptions& options);
 

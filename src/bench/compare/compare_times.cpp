@@ -23,17 +23,13 @@ std::vector<double> logarithms(std::span<const double> times) {
   return values;
 }
 
-/// A single round's samples that are no disturbance.
 std::vector<double> samples_of(const Rounds& rounds) {
-  std::vector<double> kept;
+  std::vector<double> samples;
   for (const auto& round : rounds) {
-    const auto location = round_location(round);
-    if (!location) continue;
-    std::ranges::copy_if(round, std::back_inserter(kept), [&](double sample) {
-      return sample > 0 && std::abs(sample / *location - 1) <= kDisturbedSample;
-    });
+    std::ranges::copy_if(round, std::back_inserter(samples),
+                         [](double sample) { return sample > 0; });
   }
-  return kept;
+  return samples;
 }
 
 Estimate estimate(const TimePair& pair) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
+#include <cstddef>
 
 #include "bench/compare/distributions.h"
 #include "bench/measure/statistics.h"
@@ -44,24 +44,54 @@ std::vector<Point> points_of(std::span<const double> values) {
   return points;
 }
 
-/// The list's values without its disturbed ones.
-std::vector<Point> undisturbed(std::span<const double> values, double slope) {
-  std::vector<double> levels;
+bool are_few(std::ptrdiff_t far, std::size_t all, const Disturbance& kind) {
+  return static_cast<double>(far) <= std::floor(kind.max_share * static_cast<double>(all));
+}
+
+/// Values less their list's slope, and how far from their middle is far.
+struct Levels {
+  std::vector<double> values;
+  double middle = 0;
+  double limit = 0;
+
+  double distance(double level) const { return std::abs(level - middle); }
+  bool is_far(double level) const { return distance(level) > limit; }
+};
+
+Levels levels_of(std::span<const double> values, double slope, const Disturbance& kind) {
+  Levels levels;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    levels.push_back(values[i] - slope * centred(i, values.size()));
+    levels.values.push_back(values[i] - slope * centred(i, values.size()));
   }
-  const double middle = median(levels);
+  levels.middle = median(levels.values);
+  levels.limit = std::log1p(kind.beyond);
+  return levels;
+}
+
+/// 5 standard deviations, 1.4826 of the median distance being one: a noisy cell keeps its noise.
+double noise_limit(const Levels& levels) {
   std::vector<double> distances;
-  for (const double level : levels) distances.push_back(std::abs(level - middle));
-  // 5 standard deviations, 1.4826 of the median distance being one: a noisy cell keeps its noise.
-  const double limit = std::max(std::log1p(kDisturbedRound), 5 * 1.4826 * median(distances));
-  const auto is_far = [&](double distance) { return distance > limit; };
-  const auto far = static_cast<double>(std::ranges::count_if(distances, is_far));
-  const bool few = far <= std::floor(kMaxDisturbed * static_cast<double>(values.size()));
+  for (const double level : levels.values) distances.push_back(levels.distance(level));
+  return 5 * 1.4826 * median(distances);
+}
+
+/// Whether what is far from the middle of `own` may be left out. What lies near the middle of the
+/// other list is no disturbance: both show the same mode of speed, one of them more often.
+bool is_disturbed(const Levels& own, const Levels& other, const Disturbance& kind) {
+  const double near = std::max(own.limit, other.limit) / 2;
+  std::ptrdiff_t far = 0;
+  for (const double level : own.values) {
+    if (!own.is_far(level)) continue;
+    if (other.distance(level) <= near) return false;
+    ++far;
+  }
+  return are_few(far, own.values.size(), kind);
+}
+
+std::vector<Point> without_far(std::span<const double> values, const Levels& levels) {
   std::vector<Point> points = points_of(values);
-  if (!few) return points;
   std::size_t i = 0;
-  std::erase_if(points, [&](const Point&) { return is_far(distances[i++]); });
+  std::erase_if(points, [&](const Point&) { return levels.is_far(levels.values[i++]); });
   return points;
 }
 
@@ -100,21 +130,34 @@ Shift fit(std::span<const Point> base, std::span<const Point> next, bool sloped)
   return shift;
 }
 
+/// Without disturbed values, or with all of both lists where either has far ones that count.
+Shift fit_undisturbed(std::span<const double> base, std::span<const double> next, const Levels& a,
+                      const Levels& b, const Disturbance& kind, bool sloped) {
+  if (!is_disturbed(a, b, kind) || !is_disturbed(b, a, kind)) {
+    return fit(points_of(base), points_of(next), sloped);
+  }
+  return fit(without_far(base, a), without_far(next, b), sloped);
+}
+
 }  // namespace
 
 std::optional<double> round_location(std::span<const double> samples_ms) {
   if (samples_ms.empty()) return std::nullopt;
   const double middle = median(samples_ms);
   if (!(middle > 0) || !std::isfinite(middle)) return std::nullopt;
+  const auto is_far = [&](double sample) {
+    return std::abs(sample / middle - 1) > kDisturbedSample.beyond;
+  };
+  const bool drops_far =
+      are_few(std::ranges::count_if(samples_ms, is_far), samples_ms.size(), kDisturbedSample);
   double sum = 0;
-  std::int64_t kept = 0;
+  double kept = 0;
   for (const double sample : samples_ms) {
-    if (std::abs(sample / middle - 1) > kDisturbedSample) continue;
+    if (drops_far && is_far(sample)) continue;
     sum += sample / middle;
     ++kept;
   }
-  // The median of two samples may be far from both.
-  return kept > 0 ? middle * (sum / static_cast<double>(kept)) : middle;
+  return middle * (sum / kept);
 }
 
 std::vector<double> round_locations(const Rounds& rounds) {
@@ -133,12 +176,17 @@ std::optional<Shift> fit_rounds(std::span<const double> base, std::span<const do
   if (base.size() < 2 || next.size() < 2) return std::nullopt;
   const bool sloped = std::min(base.size(), next.size()) >= kMinForSlope;
   const double slope = sloped ? shared_slope(base, next) : 0;
-  return fit(undisturbed(base, slope), undisturbed(next, slope), sloped);
+  Levels a = levels_of(base, slope, kDisturbedRound);
+  Levels b = levels_of(next, slope, kDisturbedRound);
+  a.limit = std::max(a.limit, noise_limit(a));
+  b.limit = std::max(b.limit, noise_limit(b));
+  return fit_undisturbed(base, next, a, b, kDisturbedRound, sloped);
 }
 
 std::optional<Shift> fit_samples(std::span<const double> base, std::span<const double> next) {
   if (base.size() < 2 || next.size() < 2) return std::nullopt;
-  return fit(points_of(base), points_of(next), false);
+  return fit_undisturbed(base, next, levels_of(base, 0, kDisturbedSample),
+                         levels_of(next, 0, kDisturbedSample), kDisturbedSample, false);
 }
 
 void moderate(std::span<Shift> shifts) {

@@ -9,17 +9,20 @@ namespace longca {
 /// The samples of each round, one worker process each, in ms.
 using Rounds = std::vector<std::vector<double>>;
 
-/// Samples farther than this share from their round's median are disturbances (an interrupt, a
-/// neighbour) and no part of what the program takes.
-inline constexpr double kDisturbedSample = 0.10;
-/// Rounds farther than this share from the median round are disturbed, where they are at most
-/// kMaxDisturbed of all. Processes of one program differ by 5 % (docs/design/compare.md): three
-/// times as much, so that a program with two modes of speed keeps both.
-inline constexpr double kDisturbedRound = 0.15;
-inline constexpr double kMaxDisturbed = 0.3;
+/// What an interrupt or a neighbour adds, and the program does not take: values farther than
+/// `beyond`, a share, from the middle of their list, where they are at most `max_share` of it. More
+/// of them are a mode of speed that the program has, and count.
+struct Disturbance {
+  double beyond;
+  double max_share;
+};
+inline constexpr Disturbance kDisturbedSample{0.10, 1.0 / 3};
+/// Processes of one program differ by 5 % (docs/design/compare.md): three times as much, so that a
+/// program with two modes of speed keeps both.
+inline constexpr Disturbance kDisturbedRound{0.15, 0.3};
 
-/// The mean of the samples within kDisturbedSample of their median: resists outliers as a median
-/// does, and is as steady as a mean where samples have two modes. Nothing without a sample above 0.
+/// The mean of the samples, without disturbed ones: resists outliers as a median does, and is as
+/// steady as a mean where samples have two modes. Nothing without a sample above 0.
 std::optional<double> round_location(std::span<const double> samples_ms);
 /// Of each round that has one, in order.
 std::vector<double> round_locations(const Rounds& rounds);
@@ -36,9 +39,11 @@ struct Shift {
 
 /// Of the logarithms of round_locations: a least-squares fit with a slope over the round that both
 /// lists share where each has 3 values, since heat makes the rounds of a run slower one after the
-/// other. Disturbed rounds are left out. Nothing where either list has fewer than 2 values.
+/// other. Disturbed rounds are left out, unless one is as slow as the other list's middle: a mode
+/// that both have. Then, as where either list has too many, all of both count. Nothing where
+/// either list has fewer than 2 values.
 std::optional<Shift> fit_rounds(std::span<const double> base, std::span<const double> next);
-/// Of the logarithms of samples, as they are. Nothing where either list has fewer than 2 values.
+/// Of the logarithms of samples, by the same rule. Nothing where either list has fewer than 2.
 std::optional<Shift> fit_samples(std::span<const double> base, std::span<const double> next);
 
 /// Pulls each shift's variance towards that of all, as far as the variances resemble each other,

@@ -1,6 +1,8 @@
 #include "bench/measure/gpu_sampler.h"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 
 #include "bench/measure/statistics.h"
 
@@ -35,6 +37,7 @@ void GpuSampler::end() {
 
 void GpuSampler::run() {
   std::unique_lock lock(mutex_);
+  before_ = Nvml::get()->sample(gpu_);
   // The first sample is taken after an interval: at the beginning the GPU is still idle.
   while (!ended_.wait_for(lock, kInterval, [&] { return ending_; })) take();
   take();
@@ -52,24 +55,30 @@ void GpuSampler::finish(Record& record) {
   end();
   if (points_.empty()) return;
   DeviceTrace trace;
-  double energy = 0;
   double hottest = 0;
   std::uint64_t reasons = 0;
   for (const auto& [t_ms, sample] : points_) {
     trace.t_ms.push_back(t_ms);
     trace.sm_clock_mhz.push_back(sample.sm_clock_mhz);
     trace.power_w.push_back(sample.power_w);
-    energy += sample.power_w;
     hottest = std::max(hottest, sample.temperature_c);
     reasons |= sample.throttle_reasons;
   }
   record.metrics["sm_clock_mhz"] = median(trace.sm_clock_mhz);
-  record.metrics["power_w"] = energy / static_cast<double>(points_.size());
+  const auto power = before_ ? fresh_power(before_->power_w, trace.power_w) : std::nullopt;
+  if (power) record.metrics["power_w"] = *power;
   record.metrics["temperature_c"] = hottest;
   if (const auto count = Nvml::get()->processes(gpu_)) record.metrics["gpu_processes"] = *count;
   const std::string throttled = throttle_names(reasons);
   if (!throttled.empty()) record.notes["throttled"] = throttled;
   record.trace = thinned(trace, kMaxPoints);
+}
+
+std::optional<double> fresh_power(double before, std::span<const double> power_w) {
+  const auto first = std::ranges::find_if(power_w, [&](double w) { return w != before; });
+  if (first == power_w.end()) return std::nullopt;
+  return std::accumulate(first, power_w.end(), 0.0) /
+         static_cast<double>(std::distance(first, power_w.end()));
 }
 
 DeviceTrace thinned(const DeviceTrace& trace, std::size_t max_points) {

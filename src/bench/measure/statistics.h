@@ -7,8 +7,9 @@
 
 namespace longca {
 
-/// A median with its 95 % confidence interval by order statistics, which assumes nothing about the
-/// distribution.
+/// A median with its 95 % confidence interval by order statistics, which assumes that samples are
+/// independent, and nothing about their distribution. Samples that drift are not: theirs is too
+/// narrow (docs/guide/metrics.md).
 struct MedianInterval {
   double median = 0;
   double low = 0;

@@ -1,12 +1,16 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <memory>
+#include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -131,12 +135,116 @@ class RecordLines {
   std::vector<Line> lines_;  ///< whole ones that are no records yet
 };
 
-void check_growth(gzFile file, std::size_t unpacked, const std::string& name) {
-  if (gzdirect(file) == 1 || unpacked <= kFreeGrowth) return;
-  if (unpacked / kMaxGrowth <= static_cast<std::size_t>(gzoffset(file))) return;
-  throw_input_error("{} unpacks to more than {} times its size: it holds other things than records",
-                    name, kMaxGrowth);
-}
+/// The bytes of a file, unpacked where it is compressed by gzip: one member or several, one behind
+/// the other, and nothing behind them.
+class UnpackedFile {
+ public:
+  explicit UnpackedFile(const std::filesystem::path& path)
+      : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (!file_.is_open()) throw_file_error("read", path, errno);
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) throw_file_error("read", path, EISDIR);
+    while (left_ < kMagic.size() && fill()) continue;
+    is_packed_ = starts_member();
+    // 15: the largest window; 16: with a header and a checksum of gzip.
+    if (is_packed_ && inflateInit2(&stream_, 15 + 16) != Z_OK) {
+      throw_file_error("read", path, ENOMEM);
+    }
+  }
+  ~UnpackedFile() {
+    if (is_packed_) inflateEnd(&stream_);
+  }
+  UnpackedFile(const UnpackedFile&) = delete;
+  UnpackedFile& operator=(const UnpackedFile&) = delete;
+
+  /// The next bytes, valid until the next call; none at the end.
+  std::string_view next() {
+    if (is_packed_) return next_unpacked();
+    if (left_ == 0) fill();
+    return {in_.data() + begin_, std::exchange(left_, 0)};
+  }
+
+ private:
+  static constexpr std::string_view kMagic = "\x1f\x8b";
+
+  bool starts_member() const {
+    return std::string_view(in_.data() + begin_, left_).starts_with(kMagic);
+  }
+
+  /// Reads on behind what is left; false at the file's end.
+  bool fill() {
+    std::copy_n(in_.begin() + static_cast<std::ptrdiff_t>(begin_), left_, in_.begin());
+    begin_ = 0;
+    ssize_t n = 0;
+    do {
+      n = ::read(file_.get(), in_.data() + left_, in_.size() - left_);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) throw_file_error("read", path_, errno);
+    left_ += static_cast<std::size_t>(n);
+    packed_bytes_ += static_cast<std::size_t>(n);
+    return n > 0;
+  }
+
+  std::string_view next_unpacked() {
+    while (true) {
+      if (!in_member_ && !begin_member()) return {};
+      if (left_ == 0 && !fill()) fail("unexpected end of file");
+      stream_.next_in = reinterpret_cast<unsigned char*>(in_.data() + begin_);
+      stream_.avail_in = static_cast<unsigned>(left_);
+      stream_.next_out = reinterpret_cast<unsigned char*>(out_.data());
+      stream_.avail_out = static_cast<unsigned>(out_.size());
+      const int code = inflate(&stream_, Z_NO_FLUSH);
+      begin_ += left_ - stream_.avail_in;
+      left_ = stream_.avail_in;
+      if (code == Z_STREAM_END) {
+        in_member_ = false;
+      } else if (code != Z_OK && code != Z_BUF_ERROR) {
+        fail(stream_.msg != nullptr ? stream_.msg : "it is no valid gzip file");
+      }
+      const std::size_t n = out_.size() - stream_.avail_out;
+      unpacked_bytes_ += n;
+      check_growth();
+      if (n > 0) return {out_.data(), n};
+    }
+  }
+
+  /// False at the file's end. Others would ignore what is no member, and with it all records there.
+  bool begin_member() {
+    while (left_ < kMagic.size() && fill()) continue;
+    if (left_ == 0) return false;
+    if (!starts_member()) {
+      fail(fmt::format("what follows its first {} bytes, which are compressed, is not compressed",
+                       packed_bytes_ - left_));
+    }
+    inflateReset(&stream_);
+    in_member_ = true;
+    return true;
+  }
+
+  void check_growth() const {
+    if (unpacked_bytes_ <= kFreeGrowth) return;
+    if (unpacked_bytes_ / kMaxGrowth <= packed_bytes_ - left_) return;
+    throw_input_error(
+        "{} unpacks to more than {} times its size: it holds other things than records",
+        path_.string(), kMaxGrowth);
+  }
+
+  [[noreturn]] void fail(std::string_view why) const {
+    throw_input_error("cannot read {}: {}", path_.string(), why);
+  }
+
+  const std::filesystem::path& path_;
+  FileDescriptor file_;
+  std::vector<char> in_ = std::vector<char>(1 << 16);
+  std::vector<char> out_ = std::vector<char>(1 << 16);
+  std::size_t begin_ = 0;  ///< of what of in_ is left
+  std::size_t left_ = 0;
+  std::size_t packed_bytes_ = 0;  ///< read
+  std::size_t unpacked_bytes_ = 0;
+  z_stream stream_{};
+  bool is_packed_ = false;
+  bool in_member_ = false;
+};
 
 }  // namespace
 
@@ -161,36 +269,10 @@ RecordFile read_records(int file, const std::string& name) {
 
 RecordFile read_records(const std::filesystem::path& path) {
   const std::string name = path.string();
-  FileDescriptor descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.is_open()) throw_file_error("read", path, errno);
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) throw_file_error("read", path, EISDIR);
-  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzdopen(descriptor.get(), "rb"), gzclose);
-  if (file == nullptr) throw_file_error("read", path, ENOMEM);
-  static_cast<void>(descriptor.release());  // gzclose closes it
+  UnpackedFile file(path);
   RecordLines lines(name);
-  std::string block(1 << 16, '\0');
-  std::size_t unpacked = 0;
-  while (true) {
-    errno = 0;
-    const int n = gzread(file.get(), block.data(), static_cast<unsigned>(block.size()));
-    if (n > 0) {
-      unpacked += static_cast<std::size_t>(n);
-      check_growth(file.get(), unpacked, name);
-      lines.add({block.data(), static_cast<std::size_t>(n)});
-    }
-    if (n == static_cast<int>(block.size())) continue;
-    int code = Z_OK;
-    const std::string_view fault = gzerror(file.get(), &code);
-    if (code == Z_ERRNO) throw_file_error("read", path, errno);
-    if (code != Z_OK && code != Z_STREAM_END) {
-      // Without zlib's own name of the file, "<fd:3>: ".
-      const std::size_t end = fault.find(": ");
-      throw_input_error("cannot read {}: {}", name,
-                        end == std::string_view::npos ? fault : fault.substr(end + 2));
-    }
-    if (n == 0) return lines.finish();
-  }
+  for (std::string_view bytes = file.next(); !bytes.empty(); bytes = file.next()) lines.add(bytes);
+  return lines.finish();
 }
 
 }  // namespace longca

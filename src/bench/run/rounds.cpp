@@ -1,9 +1,9 @@
 #include "bench/run/rounds.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -41,31 +41,65 @@ void shuffle(std::vector<Item>& items, PythonRandom& random) {
   items = std::move(shuffled);
 }
 
-/// Metrics of which the maximum over rounds counts, not the mean.
-constexpr std::array kMaxOverRounds = {"peak_bytes",  "workspace_bytes", "device_bytes", "error_o",
-                                       "error_lse",   "error_dq",        "error_dk",     "error_dv",
-                                       "error_dsink", "temperature_c",   "compile_ms"};
+/// The key of the values that medians are of, a list by round of each; among Record::more, since
+/// joining the next round is all that reads them.
+constexpr const char* kRoundsMetrics = "rounds_metrics";
 
-bool counts_max(const std::string& metric) {
-  return std::ranges::find(kMaxOverRounds, metric) != kMaxOverRounds.end();
+OverRounds over_rounds(const std::string& metric) {
+  const MetricInfo* known = find_metric(metric);
+  return known == nullptr ? OverRounds::mean : known->over_rounds;
+}
+
+/// A metric's values in the rounds of `earlier`. Of a record that does not list them, as one from
+/// before they were kept, the joined value stands for each.
+std::vector<double> values_by_round(const Record& earlier, const std::string& name) {
+  const std::size_t rounds = rounds_of_record(earlier);
+  const auto lists = earlier.more.find(kRoundsMetrics);
+  if (lists != earlier.more.end() && lists->second.is_object() && lists->second.contains(name)) {
+    const nlohmann::json& list = lists->second.at(name);
+    const auto is_number = [](const nlohmann::json& value) { return value.is_number(); };
+    if (list.is_array() && list.size() == rounds && std::ranges::all_of(list, is_number)) {
+      return list.get<std::vector<double>>();
+    }
+  }
+  return std::vector<double>(rounds, earlier.metrics.at(name));
+}
+
+/// The values of `joined` by round of which the metrics are medians; null where there are none.
+nlohmann::json rounds_metrics(const Record& earlier, const Record& round) {
+  nlohmann::json lists;
+  for (const auto& [name, value] : round.metrics) {
+    if (over_rounds(name) != OverRounds::median || !earlier.metrics.contains(name)) continue;
+    std::vector<double> values = values_by_round(earlier, name);
+    values.push_back(value);
+    lists[name] = std::move(values);
+  }
+  return lists;
 }
 
 /// Metrics over all rounds, without those that set_times computes from the samples. A record does
-/// not say how many of its rounds had a metric: a mean is of all rounds or left out, but for a
-/// user's own, which no round has.
+/// not say how many of its rounds had a metric: a mean or a median is of all rounds or left out,
+/// but for a user's own, which no round has.
 std::map<std::string, double> joined_metrics(const Record& earlier, const Record& round) {
   std::map<std::string, double> metrics = earlier.metrics;
   std::erase_if(metrics, [&](const auto& metric) {
-    return find_metric(metric.first) != nullptr && !counts_max(metric.first) &&
+    return find_metric(metric.first) != nullptr && over_rounds(metric.first) != OverRounds::max &&
            !round.metrics.contains(metric.first);
   });
   const auto rounds = static_cast<double>(rounds_of_record(earlier));
   for (const auto& [name, value] : round.metrics) {
-    if (counts_max(name)) {
+    const OverRounds how = over_rounds(name);
+    if (how == OverRounds::max) {
       double& max = metrics.try_emplace(name, value).first->second;
       max = std::max(max, value);
-    } else if (const auto mean = metrics.find(name); mean != metrics.end()) {
-      mean->second = (mean->second * rounds + value) / (rounds + 1);
+    } else if (const auto joined = metrics.find(name); joined == metrics.end()) {
+      continue;  // an earlier round had none
+    } else if (how == OverRounds::median) {
+      std::vector<double> values = values_by_round(earlier, name);
+      values.push_back(value);
+      joined->second = median(values);
+    } else {
+      joined->second = (joined->second * rounds + value) / (rounds + 1);
     }
   }
   return metrics;
@@ -133,6 +167,7 @@ std::vector<Case> order_of_round(std::span<const Case> cases, std::uint64_t seed
 Record with_round(const Record& earlier, const Record& round) {
   Record joined = round;
   joined.more.insert(earlier.more.begin(), earlier.more.end());
+  joined.more.erase(kRoundsMetrics);
   if (!round.status.ok()) return joined;
   LONGCA_CHECK(earlier.status.ok(), "{} has failed in an earlier round", earlier.c.key());
   joined.rounds_ms = earlier.rounds_ms;
@@ -147,6 +182,9 @@ Record with_round(const Record& earlier, const Record& round) {
   const auto rate = round.metrics.find("tflops");
   const double flops = rate == round.metrics.end() ? 0 : rate->second * round.metrics.at("time_ms");
   joined.metrics = joined_metrics(earlier, round);
+  if (nlohmann::json lists = rounds_metrics(earlier, round); !lists.is_null()) {
+    joined.more[kRoundsMetrics] = std::move(lists);
+  }
   set_times(joined, flops);
   if (earlier.stop == "time_limit") joined.stop = earlier.stop;
   joined.notes.insert(earlier.notes.begin(), earlier.notes.end());

@@ -29,8 +29,9 @@ std::vector<Case> order_of_round(std::span<const Case> cases, std::uint64_t seed
 
 /// Adds one round to `earlier`, the record of all rounds so far. If the round failed, its record is
 /// the result. Samples are joined; time_ms, its interval (over rounds) and tflops are of all of
-/// them. Memory, errors, temperature and compile time are the maximum over the rounds that have
-/// them, all other metrics the mean over rounds; one that not all rounds have is left out.
+/// them. The others are joined as the table of metrics says (OverRounds): a maximum over the rounds
+/// that have them, a mean or a median over all, or left out where not all have one. The values of
+/// medians stay in the record, by round, for those to come.
 Record with_round(const Record& earlier, const Record& round);
 
 }  // namespace longca

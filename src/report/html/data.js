@@ -33,10 +33,10 @@ function tokensText(tokens) {
 function figureText(value) {
   if (value === undefined || value === null) return "";
   const size = Math.abs(value);
-  if (size >= 1000) return value.toFixed(0);
-  if (size >= 10) return value.toFixed(1);
-  if (size >= 1 || size === 0) return value.toFixed(2);
-  return value.toFixed(size < 1e-6 ? 9 : 2 - Math.floor(Math.log10(size)));
+  if (size >= 999.95) return value.toFixed(0);
+  if (size >= 9.995) return value.toFixed(1);
+  if (size >= 0.9995 || size === 0) return value.toFixed(2);
+  return value.toFixed(size < 1e-6 ? 9 : 2 - Math.floor(Math.log10(size / 0.9995)));
 }
 
 function bytesText(bytes) {

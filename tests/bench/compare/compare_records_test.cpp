@@ -10,6 +10,8 @@ namespace longca::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Record timed_cell(std::int64_t tokens, double time) {
   Record record;
@@ -144,16 +146,30 @@ TEST(CompareRecords, RefusesAnotherProcessorUnlessTold) {
   EXPECT_EQ(compare_lists({timed_cell(1, 1)}, {next}, {.across = true}).cells.size(), 1U);
 }
 
-TEST(CompareRecords, RefusesWhatCannotBeCompared) {
-  expect_input_error([] { compare_lists({timed_cell(1, 1)}, {timed_cell(2, 1)}); },
-                     "none is in both");
+TEST(CompareRecords, FilesWithoutACommonCellHaveVerdictsAndANote) {
+  const Comparison comparison =
+      compare_lists({timed_cell(1, 1)}, {timed_cell(2, 1), timed_cell(3, 1)});
+  EXPECT_THAT(verdict_lines(comparison), ElementsAre("1 only_base", "2 only_new", "3 only_new"));
+  EXPECT_THAT(comparison.notes, ElementsAre("BASE has 1 cell and NEW has 2, and none is in both"));
+  EXPECT_FALSE(comparison.has_regression());
+  EXPECT_THAT(compare_lists({timed_cell(1, 1)}, {timed_cell(1, 1)}).notes, IsEmpty());
+  EXPECT_THAT(
+      compare_lists({failed_cell(1, StatusCode::oom)}, {failed_cell(1, StatusCode::oom)}).notes,
+      IsEmpty());
+}
+
+TEST(CompareRecords, CellsWithoutSamplesAreUnclear) {
   Record bare = timed_cell(1, 1);
   bare.rounds_ms.clear();
   bare.samples_ms.clear();
-  expect_input_error([&] { compare_lists({bare}, {timed_cell(1, 1)}); }, "has samples in both");
+  const Comparison unclear = compare_lists({bare}, {timed_cell(1, 1)});
+  EXPECT_THAT(verdict_lines(unclear), ElementsAre("1 unclear"));
+  EXPECT_THAT(unclear.notes, ElementsAre(HasSubstr("has samples in both")));
+  EXPECT_FALSE(unclear.has_regression());
   const Comparison broken =
       compare_lists({bare, timed_cell(2, 1)}, {bare, failed_cell(2, StatusCode::wrong)});
   EXPECT_THAT(verdict_lines(broken), ElementsAre("2 broken", "1 unclear"));
+  EXPECT_THAT(broken.notes, IsEmpty());
 }
 
 }  // namespace

@@ -113,5 +113,75 @@ TEST(CompareRates, CellsOfManyKindsInOneFileToo) {
   EXPECT_GE(rates.coverage(), 0.93);
 }
 
+/// A program of two modes that is compared with itself.
+ErrorRates rates_of_modes(const NoiseKind& kind, Shape shape) {
+  std::mt19937_64 random(3);
+  ErrorRates rates;
+  for (int run = 0; run < 4; ++run) add_rates({&kind, 1}, 500, 1, random, rates, shape);
+  return rates;
+}
+
+TEST(CompareRates, ModesFarApartAreNoChange) {
+  for (const bool of_rounds : {false, true}) {
+    for (const NoiseKind& kind : mode_kinds(of_rounds)) {
+      EXPECT_LE(rates_of_modes(kind, {}).false_rate(), 0.01) << kind.name;
+    }
+  }
+}
+
+TEST(CompareRates, OneRoundOfModesFarApartIsNoChange) {
+  for (const int samples : {7, 9, 20, 100}) {
+    for (const NoiseKind& kind : mode_kinds(false)) {
+      EXPECT_LE(rates_of_modes(kind, {1, samples}).false_rate(), 0.01)
+          << kind.name << ", samples: " << samples;
+    }
+  }
+}
+
+/// sdpa, full, 16K tokens, 64:8, forward, in results/h200/dense.jsonl.gz.
+TEST(CompareRates, SamplesOfAnH200InTwoModesAreNoChange) {
+  const std::vector<double> measured{13.07, 13.08, 13.08, 14.85, 15.00, 14.86, 14.84};
+  std::mt19937_64 random(4);
+  const auto drawn = [&](int rounds) {
+    Rounds made(static_cast<std::size_t>(rounds));
+    for (auto& round : made) {
+      std::uniform_int_distribution<std::size_t> any(0, measured.size() - 1);
+      for (std::size_t i = 0; i < measured.size(); ++i) round.push_back(measured[any(random)]);
+    }
+    return made;
+  };
+  for (const int rounds : {1, 7}) {
+    std::vector<TimePair> pairs;
+    for (int i = 0; i < 2000; ++i) pairs.push_back({drawn(rounds), drawn(rounds)});
+    const auto called = std::ranges::count_if(compare_times(pairs), [](const auto& answer) {
+      return answer->change == Change::slower || answer->change == Change::faster;
+    });
+    EXPECT_LE(called, 20) << rounds << " rounds";
+  }
+}
+
+TEST(CompareTimes, AFewDisturbedSamplesAndRoundsDoNotCount) {
+  const Rounds one{{1, 1.001, 0.999, 1, 1.001, 1.5, 1.3}};
+  EXPECT_NEAR(compare_one(one, one).high.value(), 1.05, 0.01);
+  Rounds disturbed = steady(1);
+  disturbed[2] = {1.4, 1.41, 1.4};
+  EXPECT_EQ(compare_one(steady(1), disturbed).change, Change::same);
+  EXPECT_EQ(compare_one(disturbed, steady(1.03)).change, Change::slower);
+}
+
+TEST(CompareTimes, WhatIsAsSlowAsTheOtherSideIsAMode) {
+  // Two of seven rounds are slow, and five of seven: without them the sides would be 20 % apart.
+  const Rounds fast = steady(1);
+  const Rounds slow = steady(1.2);
+  Rounds base = fast;
+  base.insert(base.end(), slow.begin(), slow.begin() + 2);
+  Rounds next = slow;
+  next.insert(next.end(), fast.begin(), fast.begin() + 2);
+  EXPECT_EQ(compare_one(base, next).change, Change::unclear);
+  const Rounds one{{1, 1.001, 0.999, 1, 1.001, 1.2, 1.2}};
+  const Rounds other{{1.2, 1.201, 1.199, 1.2, 1.201, 1, 1}};
+  EXPECT_EQ(compare_one(one, other).change, Change::unclear);
+}
+
 }  // namespace
 }  // namespace longca::testing

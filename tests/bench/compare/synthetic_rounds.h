@@ -40,14 +40,18 @@ inline Rounds synthetic_rounds(const NoiseKind& kind, double time_ms, int rounds
   return made;
 }
 
+/// `gap` of a share of all samples, 0 of the others.
+inline std::function<double(std::mt19937_64&)> mode(double share, double gap) {
+  return [=](std::mt19937_64& random) { return uniform(random) < share ? gap : 0.0; };
+}
+
+/// The same of rounds.
+inline std::function<double(std::mt19937_64&, int, int)> round_mode(double share, double gap) {
+  return [=](std::mt19937_64& random, int, int) { return mode(share, gap)(random); };
+}
+
 /// The kinds of docs/design/compare.md.
 inline std::vector<NoiseKind> noise_kinds() {
-  const auto mode = [](double share, double gap) {
-    return [=](std::mt19937_64& random) { return uniform(random) < share ? gap : 0.0; };
-  };
-  const auto round_mode = [=](double share, double gap) {
-    return [=](std::mt19937_64& random, int, int) { return mode(share, gap)(random); };
-  };
   const auto drift = [](double whole) {
     return [=](std::mt19937_64&, int r, int rounds) { return whole * r / (rounds - 1.0); };
   };
@@ -70,6 +74,29 @@ inline std::vector<NoiseKind> noise_kinds() {
   return {normal, noisy, two_modes, round_modes, spikes, round_spikes, drifting, heating, skewed};
 }
 
+/// Two modes of speed farther apart than a disturbance is from the others, of samples or of whole
+/// rounds: nothing as small as their spread can be found, and nothing may be called.
+inline std::vector<NoiseKind> mode_kinds(bool of_rounds) {
+  std::vector<NoiseKind> kinds;
+  for (const double gap : {0.12, 0.20}) {
+    for (const double share : {0.5, 0.4, 0.25}) {
+      NoiseKind& kind = kinds.emplace_back();
+      kind.process = 0.002;
+      kind.sample = 0.005;
+      const int slow = static_cast<int>(std::lround(100 * share));
+      kind.name = std::string(of_rounds ? "rounds" : "samples") + " in two modes, " +
+                  std::to_string(std::lround(100 * gap)) + " %, " + std::to_string(100 - slow) +
+                  ":" + std::to_string(slow);
+      if (of_rounds) {
+        kind.of_round = round_mode(share, std::log1p(gap));
+      } else {
+        kind.of_sample = mode(share, std::log1p(gap));
+      }
+    }
+  }
+  return kinds;
+}
+
 /// How often compare_times errs where the truth is known.
 struct ErrorRates {
   int identical = 0, false_calls = 0;
@@ -81,10 +108,15 @@ struct ErrorRates {
   double coverage() const { return static_cast<double>(covered) / intervals; }
 };
 
-/// Compares `cells` cells of 7 rounds of 9 samples, kinds in turn; one in ten takes `change` times
-/// as long and one in ten is as much faster.
+struct Shape {
+  int rounds = 7;
+  int samples = 9;
+};
+
+/// Compares `cells` cells, kinds in turn; one in ten takes `change` times as long and one in ten is
+/// as much faster.
 inline void add_rates(std::span<const NoiseKind> kinds, int cells, double change,
-                      std::mt19937_64& random, ErrorRates& rates) {
+                      std::mt19937_64& random, ErrorRates& rates, Shape shape = {}) {
   std::vector<TimePair> pairs;
   std::vector<double> truths;
   const auto n = static_cast<int>(kinds.size());
@@ -93,8 +125,9 @@ inline void add_rates(std::span<const NoiseKind> kinds, int cells, double change
     const int draw = std::uniform_int_distribution<int>(0, 9)(random);
     truths.push_back(draw == 0 ? change : draw == 1 ? 1 / change : 1.0);
     const double time = std::exp(8 * uniform(random) - 4);
-    pairs.push_back({synthetic_rounds(kind, time, 7, 9, random),
-                     synthetic_rounds(kind, time * truths.back(), 7, 9, random)});
+    pairs.push_back(
+        {synthetic_rounds(kind, time, shape.rounds, shape.samples, random),
+         synthetic_rounds(kind, time * truths.back(), shape.rounds, shape.samples, random)});
   }
   const auto answers = compare_times(pairs);
   for (std::size_t i = 0; i < answers.size(); ++i) {

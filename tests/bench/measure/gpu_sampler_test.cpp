@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <optional>
+#include <vector>
 
 namespace longca::testing {
 namespace {
@@ -36,6 +38,18 @@ TEST(ThinnedTrace, SpreadsWhatItKeepsEvenlyUpToTheEnd) {
       EXPECT_LE(thin.t_ms[i] - thin.t_ms[i - 1], 11);
     }
   }
+}
+
+TEST(FreshPower, CountsReadingsOnceOneHasChanged) {
+  const double idle = 123.4;
+  EXPECT_EQ(fresh_power(idle, std::vector{idle, idle, 500.0, 500.0, 650.0}), 550);
+  EXPECT_EQ(fresh_power(idle, std::vector{600.0, idle, 600.0}), (1200 + idle) / 3)
+      << "a later reading of the same size is a reading";
+}
+
+TEST(FreshPower, IsUnknownWhereTheReadingWasNotRenewed) {
+  EXPECT_EQ(fresh_power(123.4, std::vector{123.4, 123.4}), std::nullopt);
+  EXPECT_EQ(fresh_power(123.4, {}), std::nullopt);
 }
 
 TEST(ThrottleNames, AreThoseOfSlowingAgainstTheGpusWill) {

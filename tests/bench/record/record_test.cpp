@@ -518,6 +518,23 @@ TEST(RecordFile, CompressedFilesAreRead) {
   EXPECT_EQ(read_records(folder / "a.jsonl.gz").records.size(), 2);
 }
 
+TEST(RecordFile, MembersOfGzipFollowEachOtherAndNothingElseDoes) {
+  const TempDirectory folder;
+  const std::string line = to_line(example()) + '\n';
+  write_compressed(folder / "a.jsonl.gz", line);
+  const std::string packed = read_file(folder / "a.jsonl.gz");
+  write_file(folder / "two.jsonl.gz", packed + packed);
+  EXPECT_EQ(read_records(folder / "two.jsonl.gz").records.size(), 2);
+  const std::string where = std::to_string(packed.size());
+  for (const std::string& behind : {line, line + packed, std::string("x"), std::string("\x1f")}) {
+    write_file(folder / "mix.jsonl.gz", packed + behind);
+    expect_input_error([&] { read_records(folder / "mix.jsonl.gz"); },
+                       "mix.jsonl.gz: what follows its first " + where + " bytes");
+  }
+  write_file(folder / "cut.jsonl.gz", packed + packed.substr(0, packed.size() / 2));
+  expect_input_error([&] { read_records(folder / "cut.jsonl.gz"); }, "unexpected end of file");
+}
+
 TEST(RecordFile, ACutCompressedFileIsRefused) {
   const TempDirectory folder;
   const std::filesystem::path path = folder / "a.jsonl.gz";

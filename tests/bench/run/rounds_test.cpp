@@ -80,6 +80,45 @@ TEST(Rounds, AMeanIsOfAllRoundsOrLeftOut) {
   EXPECT_EQ(joined.metrics.at("time_ms"), 1);
 }
 
+/// A round of ranks that took `time` ms in all and `compute` without exchanges.
+Record round_of_ranks(double time, double compute) {
+  Record record = round_of({time, time, time});
+  record.metrics["compute_ms"] = compute;
+  record.metrics["exposed_comm_ms"] = time - compute;
+  return record;
+}
+
+TEST(Rounds, ADisturbedRoundMovesNoMedian) {
+  Record joined;
+  for (const auto& [time, compute] : {std::pair{10.0, 8.0}, {10.1, 8.1}, {60.0, 110.0}}) {
+    // As a resumed run reads it.
+    joined = parse_records(to_line(joined = with_round(joined, round_of_ranks(time, compute))), "")
+                 .records.at(0);
+  }
+  EXPECT_DOUBLE_EQ(joined.metrics.at("compute_ms"), 8.1);
+  EXPECT_NEAR(joined.metrics.at("exposed_comm_ms"), 2, 1e-9) << "the difference of the medians";
+  joined = with_round(joined, round_of_ranks(10.2, 8.2));
+  EXPECT_DOUBLE_EQ(joined.metrics.at("compute_ms"), 8.15);
+  Record failed = round_of_ranks(1, 1);
+  failed.status = {StatusCode::crash, "later"};
+  EXPECT_TRUE(with_round(joined, failed).more.empty());
+}
+
+TEST(Rounds, AMedianIsOfAllRoundsOrLeftOut) {
+  const Record without = with_round(round_of_ranks(10, 8), round_of({10, 10, 10}));
+  EXPECT_FALSE(without.metrics.contains("compute_ms"));
+  EXPECT_TRUE(without.more.empty());
+  EXPECT_FALSE(with_round(without, round_of_ranks(10, 8)).metrics.contains("compute_ms"));
+}
+
+TEST(Rounds, RecordsThatDoNotListTheirRoundsAreContinued) {
+  Record mean = with_round(round_of_ranks(10, 8), round_of_ranks(10, 9));
+  for (const char* lists : {"7", "{}", R"({"compute_ms":[1]})", R"({"compute_ms":[1,"x"]})"}) {
+    mean.more["rounds_metrics"] = nlohmann::json::parse(lists);
+    EXPECT_DOUBLE_EQ(with_round(mean, round_of_ranks(10, 70)).metrics.at("compute_ms"), 8.5);
+  }
+}
+
 TEST(Rounds, AUsersOwnColumnsAndMetricsStay) {
   Record first = round_of({1, 1, 1});
   first.more["mine"] = "a remark";
