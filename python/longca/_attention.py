@@ -7,6 +7,7 @@ from typing import Literal, Optional, Union, overload
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.compiler import is_dynamo_compiling
 
 from ._library import check, lib
 from ._mask import Core, Mask, flag, short
@@ -15,6 +16,7 @@ from ._plans import DEVICES, DTYPES, plans, use_device
 # Normal numbers of float32, as the library takes them.
 MIN_SCALE, MAX_SCALE = torch.finfo(torch.float32).tiny, torch.finfo(torch.float32).max
 _SCALES = f"above 0, in the range of float32 ({MIN_SCALE:.8g} to {MAX_SCALE:.8g}), or None for 1/√dim"
+_SOFTCAPS = "0, or from 0.001 to 1000000"
 
 # longca_forward_arguments and longca_backward_arguments
 _TENSOR, _LSE, _STREAM = "P5q", "P3q", "P"
@@ -33,6 +35,17 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float
               return_lse: Literal[True]) -> "tuple[Tensor, Tensor]": ...
 
 
+@overload
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float], sink: Optional[Tensor],
+              softcap: float, deterministic: bool, return_lse: Literal[True]) -> "tuple[Tensor, Tensor]": ...
+
+
+@overload
+def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float] = None, sink: Optional[Tensor] = None,
+              softcap: float = 0.0, deterministic: bool = False,
+              return_lse: bool = False) -> "Union[Tensor, tuple[Tensor, Tensor]]": ...
+
+
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float] = None, sink: Optional[Tensor] = None,
               softcap: float = 0.0, deterministic: bool = False,
               return_lse: bool = False) -> "Union[Tensor, tuple[Tensor, Tensor]]":
@@ -44,10 +57,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float
     the result: any on the CPU, 192:128 on a Hopper GPU. A query that sees no key gets 0. float32, bfloat16 and float16
     on the CPU, the latter two on a GPU; under autocast, tensors of other dtypes, also of several, are cast.
 
-    scale          of the scores; None: 1/√dim of q
+    scale          of the scores; None: 1/√dim of q. It gets no gradient: a learned one multiplies q
     sink           [heads_q], a logit per query head that joins the softmax's denominator as a key without a value
                    would; differentiable. A query that sees no key then has the sink as its lse
-    softcap        c: scores s become c · tanh(s / c); 0.0: as they are
+    softcap        c, from 0.001 to 1000000: scores s become c · tanh(s / c); 0.0: as they are. It gets no gradient
     deterministic  gradients are equal to the bit from call to call
     return_lse     returns (o, lse), lse float32 [heads, tokens] or [batch, heads, tokens], −∞ for a query that sees
                    no key; it carries no gradient
@@ -58,6 +71,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float
     needs no graph break.
     """
     scale, softcap, deterministic = _parameters(scale, softcap, deterministic)
+    return_lse = flag(return_lse, "return_lse")
     q, k, v = _autocast(q, k, v)
     _check(q, k, v, mask)
     if sink is not None:
@@ -71,8 +85,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask, scale: Optional[float
     return (o, lse.detach()) if return_lse else o
 
 
-def _number(x, name, meant):
-    """x as a float; an infinite one for a whole number beyond float64."""
+def _number(x, name, meant, instead):
+    """x as a float; an infinite one for a whole number beyond float64. A gradient that would be lost is refused."""
+    if type(x) is not float and isinstance(x, Tensor) and x.requires_grad and torch.is_grad_enabled():
+        raise ValueError(f"{name} requires a gradient, and longca gives it none: {instead}")
     try:
         if not isinstance(x, (str, bytes)):
             return float(x)
@@ -88,10 +104,10 @@ def _parameters(scale, softcap, deterministic):
     if scale is None:
         scale = 0.0
     else:
-        scale = _number(scale, "scale", _SCALES)
+        scale = _number(scale, "scale", _SCALES, "multiply q by it")
         if not MIN_SCALE <= scale <= MAX_SCALE:
             raise ValueError(f"scale = {scale}: {_SCALES}")
-    softcap = _number(softcap, "softcap", "a number above 0, or 0.0 for none")
+    softcap = _number(softcap, "softcap", _SOFTCAPS, "detach it")
     return scale, softcap, flag(deterministic, "deterministic")
 
 
@@ -153,7 +169,8 @@ def _check(q, k, v, mask):
     heads_q, heads_k = shape_q[1], shape_k[1]  # in both layouts
     if heads_k == 0 or heads_q == 0 or heads_q % heads_k != 0:
         raise ValueError(f"q has {heads_q} heads, k has {heads_k}: the KV heads must divide the query heads")
-    if mask.tokens_q != tokens_q or mask.tokens_k != tokens_k:
+    # Compiled, it would fix the number of tokens; the library refuses others when the graph runs.
+    if not is_dynamo_compiling() and (mask.tokens_q != tokens_q or mask.tokens_k != tokens_k):
         raise ValueError(f"the mask has {mask.tokens_q} queries and {mask.tokens_k} keys, "
                          f"q has {tokens_q} tokens and k has {tokens_k}")
     if dim > 1 and not q.stride(-1) == k.stride(-1) == v.stride(-1) == 1:
@@ -173,9 +190,20 @@ def _check_sink(sink, q):
 
 
 def _dense(x):
-    """x, or a copy if rows of it share memory or have gaps inside."""
+    """x, or a copy if rows of it share memory or have gaps inside, or on a GPU do not begin at multiples of 16 bytes."""
     strides = x.stride()
-    return x if strides[-1] == 1 and 0 not in strides else x.contiguous()
+    if strides[-1] != 1 or 0 in strides:
+        return x.contiguous()
+    if x.is_cuda:
+        bytes_of = [n * x.element_size() for n, extent in zip(strides[:-1], x.shape) if extent > 1]
+        if any(n % 16 for n in (x.data_ptr(), *bytes_of)):
+            return x.clone(memory_format=torch.contiguous_format)
+    return x
+
+
+def _begin_unaligned(*tensors):
+    """Whether one on a GPU does not begin at a multiple of 16 bytes, which its strides do not tell."""
+    return tensors[0].is_cuda and any(x.data_ptr() % 16 for x in tensors)
 
 
 def _layout(x):
@@ -210,10 +238,36 @@ class _Call:
         self.sequences = range(1 if q.dim() == 3 else q.shape[0])
 
 
-def _find_call(key, tensors, sink, mask, scale, softcap, deterministic, backward, stream):
-    """The call of `key`; `tensors` are q, k, v and, of a backward pass, dout and o."""
+_NAMES = "q", "k", "v", "dout", "o"
+
+
+def _check_operands(tensors, lse, sink):
+    """What the library takes on trust, where an operator is called by itself or with saved tensors that hooks have changed."""
+    q = tensors[0]
+    if q.dtype not in DTYPES:
+        raise _no_kernel_for(q, "q")
+    meant = "of one dtype" + ("" if lse is None else ", which hooks of saved tensors have to give back")
+    for name, x in zip(_NAMES, tensors):
+        if x.dtype != q.dtype:
+            raise ValueError(f"{name} has dtype {x.dtype}, q has {q.dtype}: {meant}")
+        if x.dim() != q.dim() or x.dim() == 4 and x.shape[0] != q.shape[0]:
+            raise ValueError(f"{name} is {list(x.shape)} and q is {list(q.shape)}: of as many dimensions and sequences")
+    floats = [("sink", sink, [q.shape[1]])] if sink is not None else []
+    if lse is not None:
+        floats.append(("lse", lse, list(_empty_lse(q).shape)))
+    for name, x, shape in floats:
+        if x.dtype != torch.float32 or list(x.shape) != shape:
+            raise ValueError(f"{name} is {x.dtype} {list(x.shape)}: torch.float32 {shape} is meant")
+    for name, x in (*zip(_NAMES, tensors), *(named[:2] for named in floats)):
+        if x.device != q.device:
+            raise ValueError(f"{name} is on {x.device}, q on {q.device}: on one device")
+
+
+def _find_call(key, tensors, lse, sink, mask, scale, softcap, deterministic, backward, stream):
+    """The call of `key`; `tensors` are q, k, v and, of a backward pass, which has an lse, dout and o."""
     call = plans.call(key)
     if call is None:
+        _check_operands(tensors, lse, sink)
         q, k, v = tensors[:3]
         if q.is_cuda:
             use_device(q.device.index)
@@ -257,12 +311,17 @@ _attention = torch.ops.longca.attention.default
 _attention_backward = torch.ops.longca.attention_backward.default
 
 
+def _kind(x):
+    return x.shape, x.dtype, x.device
+
+
 @torch._disable_dynamo
 def _forward(q, k, v, sink, mask, scale, softcap, deterministic, backward):
     stream = _stream(q.device)
-    key = (mask.item(), q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, q.device, scale,
-           softcap, deterministic, sink is not None, backward, stream)
-    call = _find_call(key, (q, k, v), sink, mask, scale, softcap, deterministic, backward, stream)
+    key = (mask.item(), q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, k.dtype, v.dtype, q.device,
+           k.device, v.device, scale, softcap, deterministic, sink if sink is None else _kind(sink), backward, stream,
+           _begin_unaligned(q, k, v))
+    call = _find_call(key, (q, k, v), None, sink, mask, scale, softcap, deterministic, backward, stream)
     if call.copies:
         q, k, v = _dense(q), _dense(k), _dense(v)
     o, lse = _empty_o(q, v), _empty_lse(q)
@@ -281,9 +340,10 @@ def _forward(q, k, v, sink, mask, scale, softcap, deterministic, backward):
 @torch._disable_dynamo
 def _backward(dout, q, k, v, o, lse, sink, mask, scale, softcap, deterministic):
     stream = _stream(q.device)
-    key = (mask.item(), q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, q.device, scale,
-           softcap, deterministic, sink is not None, dout.stride(), o.stride(), stream)
-    call = _find_call(key, (q, k, v, dout, o), sink, mask, scale, softcap, deterministic, True, stream)
+    key = (mask.item(), q.shape, k.shape, v.shape, q.stride(), k.stride(), v.stride(), q.dtype, k.dtype, v.dtype, q.device,
+           k.device, v.device, scale, softcap, deterministic, sink if sink is None else _kind(sink), dout.stride(), _kind(dout),
+           o.stride(), _kind(o), _kind(lse), stream, _begin_unaligned(q, k, v, dout, o))
+    call = _find_call(key, (q, k, v, dout, o), lse, sink, mask, scale, softcap, deterministic, True, stream)
     if call.copies:
         q, k, v, dout, o = _dense(q), _dense(k), _dense(v), _dense(dout), _dense(o)
     lse = lse.contiguous()
@@ -354,17 +414,24 @@ class _Once(torch.autograd.Function):
         raise RuntimeError("longca.attention is differentiable once: attention_backward has no gradients")
 
 
-def _refuse_tangents(tensors):
+def _refuse_tangents(tensors, function):
     if any(x is not None and forward_ad.unpack_dual(x).tangent is not None for x in tensors):
-        raise RuntimeError("longca.attention has no forward-mode derivative: use torch.autograd.grad or backward()")
+        raise RuntimeError(f"{function} has no forward-mode derivative: use torch.autograd.grad or backward()")
+
+
+def _refuse_functorch(function, transforms="transforms"):
+    """Before an autograd.Function, whose own sentence does not name longca."""
+    if torch._C._are_functorch_transforms_active():
+        raise RuntimeError(f"{function} does not run under torch.func's {transforms}: use torch.autograd.grad or backward()")
 
 
 def _autograd(keys, *arguments):
     if forward_ad._current_level >= 0:
-        _refuse_tangents(arguments[:4])
+        _refuse_tangents(arguments[:4], "longca.attention")
     keys &= torch._C._after_autograd_keyset
     # Inside torch.func.vmap the caller sees tensors that need no gradient, and here they do.
     if arguments[-1] or torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in arguments[:4]):
+        _refuse_functorch("longca.attention", "grad, vjp or jacrev")
         return _Differentiable.apply(keys, *arguments[:-1])
     with torch._C._AutoDispatchBelowAutograd():
         return _attention.redispatch(keys, *arguments)

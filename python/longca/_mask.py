@@ -113,8 +113,12 @@ def _refuse_unreadable(x, name):
 
 
 def _int64s(values, name):
-    """A contiguous int64 tensor on the CPU, with values, whatever mode PyTorch is in."""
+    """A contiguous int64 tensor on the CPU, with values, whatever mode PyTorch is in. An iterator is read to its end."""
     _refuse_unreadable(values, name)
+    if isinstance(values, (set, frozenset)):
+        raise TypeError(f"{name} is a {type(values).__name__}, which has no order: a list or a tensor of whole numbers is meant")
+    if _is_nested(values, 0) and not hasattr(values, "__getitem__"):
+        values = list(values)
     with _disable_current_modes():
         return _real_int64s(values, name)
 
@@ -185,7 +189,7 @@ class Mask:
                   block-sparse masks: tokens of a block, share of the key blocks kept, no query sees a later key
     heads, block_heads
                   block-sparse masks: (query heads, KV heads) of the attention, and whether each "kv" or each
-                  "query" head has its own blocks
+                  "query" head has its own blocks; ignored by the other masks, which are the same for all heads
 
     Raises ValueError that names the parameter, its value and the limit.
     """
@@ -301,6 +305,8 @@ class Mask:
                                 "meant, or per head and query block a list of key blocks")
             kept = [[list(row) for row in head] for head in kept]  # a row may be an iterator
             rows = len(kept[0]) if len(kept) > 0 else 0
+        if rows == 0:
+            raise ValueError("kept has no query blocks: at least 1 in each head")
         for head in kept:
             if len(head) != rows:
                 raise ValueError(f"a head has {len(head)} query blocks, the first one {rows}")
@@ -325,6 +331,8 @@ class Mask:
 
         if columns is None and k_bounds is None and tokens is None:
             columns = 1 + max(indices.tolist(), default=-1)
+        if columns == 0:
+            raise ValueError("kept has no key blocks: at least 1; lists without any need tokens or k_bounds")
         both = q_bounds is not None and k_bounds is not None
         q_bounds, k_bounds = bounds(q_bounds, rows, "query"), bounds(k_bounds, columns, "key")
         ends = q_bounds[-1].item(), k_bounds[-1].item()
@@ -363,7 +371,7 @@ class Mask:
 
     @property
     def slices(self) -> "list[tuple[int, int, int, int, str]]":
-        """[(q_begin, q_end, k_begin, k_end, type), …]; of block-sparse masks without their blocks"""
+        """[(q_begin, q_end, k_begin, k_end, type), …]; of block-sparse masks the whole rectangle, without its blocks"""
         count = lib.longca_mask_slices(self._core.pointer, None, 0)
         array = (Slice * count)()
         lib.longca_mask_slices(self._core.pointer, array, count)
@@ -394,9 +402,12 @@ class Mask:
         check(lib.longca_mask_dense(self._core.pointer, head, cells.data_ptr()))
         return cells
 
+    # Dynamo guards nothing of a mask's content: traced, all masks would get the answer that the first ones got.
+    @torch._disable_dynamo
     def __eq__(self, other):
         return isinstance(other, Mask) and self._core is other._core
 
+    @torch._disable_dynamo
     def __hash__(self):
         return hash(self._core.bytes)
 

@@ -93,18 +93,24 @@ class TensorMessages(_Callbacks):
 class StoreMessages(_Callbacks):
     """Small messages between hosts by the store that all processes share, whatever a group's backend can send."""
 
-    def __init__(self, group):
+    def __init__(self, group, transport):
         super().__init__(group)
         self._members = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
         self._me = self._members.index(dist.get_rank())
-        self._name = "-".join(map(str, self._members))
+        self._name = self._namespace(transport)
         self._counts = collections.Counter()
         self._coming = []
+
+    def _namespace(self, transport):
+        """What the store's keys for these messages begin with. Messages of the same ranks over another transport, or of an
+        attempt that failed before, have other keys. The store counts the attempts: a process may come to another store."""
+        among = f"longca/hosts/{'-'.join(map(str, self._members))}/{transport or 'any'}"
+        return f"{among}/{_store().add(f'{among}/count/{self._me}', 1)}"
 
     def _key(self, sender, receiver):
         pair = sender, receiver
         self._counts[pair] += 1
-        return f"longca/hosts/{self._name}/{sender}-{receiver}/{self._counts[pair]}"
+        return f"{self._name}/{sender}-{receiver}/{self._counts[pair]}"
 
     def _begin(self, _, receives, sends):
         store = _store()
@@ -138,7 +144,7 @@ class Gpus:
         return cls._made[key]
 
     def __init__(self, group, members, transport):
-        self.messages = StoreMessages(group)
+        self.messages = StoreMessages(group, transport)
         name = None if transport is None else transport.encode()
         self.pointer = self.messages.run(
             lambda: made(lib.longca_gpu_group_create, members.index(dist.get_rank()), len(members),

@@ -16,10 +16,11 @@ from typing import Optional
 
 import torch
 import torch.distributed as dist
+from torch.autograd import forward_ad
 
 from ._agreement import agree, tell_failure
 from ._attention import (_BACKWARD, _FORWARD, _autocast, _check_sink, _check_tensor, _dense, _no_kernel_for,
-                         _parameters, _stream, _tensor)
+                         _parameters, _refuse_functorch, _refuse_tangents, _stream, _tensor)
 from ._library import (INT32_MAX, PartitionOptions, Problem, check, head_counts, lib, made, released_with, text,
                        whole)
 from ._mask import Mask
@@ -52,7 +53,7 @@ class Partition:
     shard           contiguous, zigzag, document_zigzag, balanced, document_balanced; None: what suits the scheme best
     heads, dim      (query heads, KV heads) and head dimension of the attention, by which work is weighed and, in usp
                     and loongtrain, ranks are split; attention of another shape is a ValueError where it matters
-    factor          ranks that share heads, in usp and loongtrain; 0: the scheme's choice
+    factor          ranks that share heads, in usp and loongtrain; 0: the scheme's choice. Other schemes ignore it
     ranks_per_node  ranks that are near each other
     device          cpu or cuda, on which the ranks compute and by which work is weighed too; None: cuda where there is one
     transport       between GPUs: peer (copies, inside one host) or nccl; None: peer where the GPUs reach each other, else
@@ -67,6 +68,8 @@ class Partition:
     tokens: int
     transport: Optional[str]
 
+    # Dynamo cannot trace calls of the library and messages to other ranks: each such method breaks a compiled function's graph.
+    @torch._disable_dynamo
     def __init__(self, mask: Mask, group: Optional[dist.ProcessGroup] = None, scheme: str = "magi", *,
                  shard: Optional[str] = None, heads: "tuple[int, int]" = (64, 8), dim: int = 128, factor: int = 0,
                  ranks_per_node: int = 8, device: Optional[str] = None, transport: Optional[str] = None) -> None:
@@ -105,7 +108,12 @@ class Partition:
         options = PartitionOptions(ctypes.sizeof(PartitionOptions), self.rank, self.ranks, text(scheme, "scheme"),
                                    None if shard is None else text(shard, "shard"), factor, ranks_per_node, *heads, dim,
                                    DEVICES[device], 0)
-        self._pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
+        try:
+            self._pointer = made(lib.longca_partition_create, ctypes.byref(options), mask._core.pointer)
+        except NotImplementedError as error:
+            if "share the heads" not in str(error):
+                raise
+            raise NotImplementedError(f"{error}; they are those of the argument heads = {heads}") from None
         released_with(self, lib.longca_partition_release, self._pointer)
         return {
             "scheme": scheme, "shard": shard, "heads": list(heads), "dim": dim, "factor": factor,
@@ -145,16 +153,18 @@ class Partition:
 
     def shard(self, x: torch.Tensor, dim: int = 0) -> torch.Tensor:
         """This rank's tokens of a tensor that every rank has whole: [.., tokens, ..] with tokens at `dim`."""
-        _check_dim(x, dim)
+        dim = _checked_dim(x, dim)
         if x.shape[dim] != self.mask.tokens_q:
             raise ValueError(f"x has {x.shape[dim]} tokens, the mask has {self.mask.tokens_q}")
         return x.index_select(dim, self._ids_of(self.rank, x.device))
 
+    @torch._disable_dynamo
     def unshard(self, x: torch.Tensor, dim: int = 0) -> torch.Tensor:
         """The whole tensor on every rank, of each one's tokens. Its gradient is the sum of what all ranks ask for."""
-        _check_dim(x, dim)
+        dim = _checked_dim(x, dim)
         if x.shape[dim] != self.tokens:
             raise ValueError(f"x has {x.shape[dim]} tokens, rank {self.rank} owns {self.tokens}")
+        _refuse_functorch("longca.parallel.Partition.unshard")
         return _Unshard.apply(x.movedim(dim, 0), self).movedim(0, dim)
 
     def _plan(self, q, k, sink, scale, softcap, deterministic, backward):
@@ -167,12 +177,16 @@ class Partition:
         return self._plans[key]
 
 
-def _check_dim(x, dim):
+def _checked_dim(x, dim):
     _check_tensor(x, "x")
+    dim = whole(dim, "dim", -INT32_MAX, INT32_MAX)
     if not -x.dim() <= dim < x.dim():
         raise ValueError(f"dim = {dim}: x has {x.dim()} dimensions")
+    return dim
 
 
+# Dynamo would compile it anew for each partition: what its plan keeps for the backward pass is of another size.
+@torch._disable_dynamo
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, partition: Partition, scale: Optional[float] = None,
               sink: Optional[torch.Tensor] = None, softcap: float = 0.0, deterministic: bool = False) -> torch.Tensor:
     """longca.attention over the ranks of a partition: q, k and v are [own tokens, heads, dim], and so is the result.
@@ -192,6 +206,9 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, partition: Part
     if sink is not None:
         _check_sink(sink, q)
         sink = sink.float()
+    _refuse_functorch("longca.parallel.attention")
+    if forward_ad._current_level >= 0:
+        _refuse_tangents((q, k, v, sink), "longca.parallel.attention")
     return _Attention.apply(q, k, v, sink, partition, scale, softcap, deterministic)
 
 
@@ -240,10 +257,20 @@ class _Attention(torch.autograd.Function):
 
 def _gradients(dout, q, k, v, sink, o, state, plan):
     """dq, dk, dv and dsink."""
+    _check_saved(plan, q=q, k=k, v=v, o=o, sink=sink, state=state)
     gradients = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
     dsink = None if sink is None else torch.empty_like(sink)
     plan.backward((_dense(dout), q, k, v, o, *gradients), sink, dsink, state)
     return (*gradients, dsink)
+
+
+def _check_saved(plan, **saved):
+    """Of tensors that hooks may have changed, what the library takes on trust."""
+    dtypes = {"sink": torch.float32, "state": torch.uint8}
+    for name, x in saved.items():
+        dtype = dtypes.get(name, plan.dtype)
+        if x is not None and x.dtype != dtype:
+            raise ValueError(f"{name} has dtype {x.dtype}, {dtype} was saved: hooks of saved tensors have to give it back")
 
 
 class _Once(torch.autograd.Function):
@@ -258,6 +285,14 @@ class _Once(torch.autograd.Function):
         raise RuntimeError("longca.parallel.attention is differentiable once: its backward pass has no gradients")
 
 
+# PyTorch has no index_put for the dtypes on the left.
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
+def _bytes(x):
+    return x.view(-1).view(torch.uint8)
+
+
 class _Unshard(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, partition):
@@ -267,10 +302,12 @@ class _Unshard(torch.autograd.Function):
         mine = x.new_zeros((most, *x.shape[1:]))
         mine[:partition.tokens] = x
         parts = [torch.empty_like(mine) for _ in range(partition.ranks)]
-        dist.all_gather(parts, mine, group=partition.group)
+        # As bytes: gloo does not take every dtype.
+        dist.all_gather([_bytes(part) for part in parts], _bytes(mine), group=partition.group)
         whole = x.new_empty((partition.mask.tokens_q, *x.shape[1:]))
+        writable = whole.view(_SIGNED.get(x.dtype, x.dtype))
         for ids, part in zip(all_ids, parts):
-            whole[ids] = part[:ids.numel()]
+            writable[ids] = part[:ids.numel()].view(writable.dtype)
         return whole
 
     @staticmethod
@@ -298,6 +335,7 @@ class _RankPlan:
         self._pointer = self._messages.run(lambda: made(create, partition._pointer, ctypes.byref(problem), by))
         released_with(self, lib.longca_rank_plan_release, self._pointer)
         self.state_bytes = lib.longca_rank_plan_state_bytes(self._pointer)
+        self.dtype = dtype
 
     def forward(self, tensors, sink, state):
         members = [m for x in tensors for m in _tensor(x)]

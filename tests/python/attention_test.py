@@ -378,13 +378,16 @@ def test_a_tensor_whose_rows_share_memory_is_copied_each_time(shared):
     (TypeError, "sink is a list", {"sink": [0.0, 0.0]}),
     (ValueError, "scale = 'x': above 0", {"scale": "x"}),
     (ValueError, "scale = tensor([0.5000, 0.5000]): above 0", {"scale": torch.tensor([0.5, 0.5])}),
-    (ValueError, "softcap = None: a number above 0", {"softcap": None}),
+    (ValueError, "softcap = None: 0, or from 0.001 to 1000000", {"softcap": None}),
+    (ValueError, "softcap = 'x': 0, or from 0.001 to 1000000", {"softcap": "x"}),
     (ValueError, "scale = inf: above 0, in the range of float32 (1.1754944e-38 to 3.4028235e+38), or None for 1/√dim",
      {"scale": 10**400}),
     (ValueError, "scale = 1e-40: above 0, in the range of float32", {"scale": 1e-40}),
     (ValueError, "scale = 1e+39: above 0, in the range of float32", {"scale": 1e39}),
     (ValueError, "softcap = -inf", {"softcap": -(10**400)}),
     (ValueError, "deterministic = 'x': True or False", {"deterministic": "x"}),
+    (ValueError, "return_lse = 'no': True or False", {"return_lse": "no"}),
+    (ValueError, "return_lse = None: True or False", {"return_lse": None}),
     (ValueError, "deterministic = array([1, 0]): True or False", {"deterministic": torch.tensor([1, 0]).numpy()}),
     (ValueError, "deterministic = tensor([1, 0]): True or False", {"deterministic": torch.tensor([1, 0])}),
     (NotImplementedError, "q is on meta: longca has kernels for CPUs", {"q": torch.zeros(8, 2, 16, device="meta")}),
@@ -394,6 +397,22 @@ def test_what_is_of_another_type_is_named(error, sentence, changed):
     with pytest.raises(error) as raised:
         longca.attention(**({"q": q, "k": k, "v": v, "mask": longca.Mask("causal", 8)} | changed))
     assert sentence in str(raised.value)
+
+
+def test_a_gradient_that_would_be_lost_is_refused():
+    q, k, v, _ = make_inputs()
+    mask, learned = make_mask("causal"), torch.tensor(0.5, requires_grad=True)
+    for name, instead in (("scale", "multiply q by it"), ("softcap", "detach it")):
+        with pytest.raises(ValueError, match=f"{name} requires a gradient, and longca gives it none: {instead}"):
+            longca.attention(q, k, v, mask, **{name: learned})
+        wanted = longca.attention(q, k, v, mask, **{name: 0.5})
+        with torch.no_grad():  # none is lost
+            assert torch.equal(longca.attention(q, k, v, mask, **{name: learned}), wanted)
+        assert torch.equal(longca.attention(q, k, v, mask, **{name: learned.detach()}), wanted)
+    # As the sentence says.
+    wanted, = torch.autograd.grad(longca.attention(q * learned, k, v, mask, scale=1.0).sum(), learned)
+    above, below = (longca.attention(q * x, k, v, mask, scale=1.0).sum() for x in (0.51, 0.49))
+    assert abs((above - below).item() / 0.02 - wanted.item()) < 0.02 * abs(wanted.item()) + 0.02
 
 
 def test_what_a_kernel_does_not_take_is_not_implemented():

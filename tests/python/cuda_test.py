@@ -104,6 +104,20 @@ def test_tensors_with_gaps(mask):
     assert_close(on_cpu(run(apart, mask)), expected(inputs, mask), torch.bfloat16)
 
 
+def test_tensors_whose_rows_do_not_begin_at_multiples_of_16_bytes(mask):
+    """By their strides, and by their address alone, which one plan meets after an aligned one."""
+    inputs, there = draw()
+
+    def moved(x, gap, offset):
+        memory = torch.zeros(x.shape[0] * (x.shape[1] * DIM + gap) + offset, dtype=x.dtype, device=x.device)
+        view = memory[offset:].view(x.shape[0], -1)[:, : x.shape[1] * DIM].view(x.shape)
+        return view.copy_(x.detach())
+
+    for gap, offset in ((4, 0), (8, 0), (8, 1)):
+        apart = Inputs(*(moved(x, gap, offset).requires_grad_() for x in there[:3]), moved(there.dout, gap, offset))
+        assert_close(on_cpu(run(apart, mask)), expected(inputs, mask), torch.bfloat16)
+
+
 def test_gradients_are_equal_to_the_bit_where_that_is_asked_for():
     mask = make_mask("causal_document")
     _, there = draw()

@@ -44,6 +44,16 @@ def test_documents_of_a_named_mask():
     assert longca.Mask("causal_document", 8192).lengths[:4] == [545, 719, 166, 581]  # prolong64k, seed 42
 
 
+def test_numbers_may_come_by_an_iterator():
+    documents = longca.Mask("document", 8, lengths=[3, 5])
+    assert longca.Mask("document", 8, lengths=(x for x in (3, 5))) == documents
+    assert longca.Mask("document", 8, lengths={"a": 3, "b": 5}.values()) == documents
+    assert longca.Mask.from_cu_seqlens(iter([0, 3, 8]), causal=False) == documents
+    bounds = {"q_bounds": [0, 3, 8], "k_bounds": [0, 4, 8]}
+    blocks = longca.Mask.from_blocks([[[0], [1]]], **bounds)
+    assert longca.Mask.from_blocks([[[0], [1]]], **{name: iter(values) for name, values in bounds.items()}) == blocks
+
+
 def test_from_slices():
     mask = longca.Mask.from_slices([(0, 4, 0, 4, "full"), (4, 10, 2, 10, "causal")])
     assert (mask.tokens_q, mask.tokens_k) == (10, 10)
@@ -158,6 +168,15 @@ LIMIT = 1 << 30
     (ValueError, "kept has dtype", lambda m: m.from_blocks([[[0.5]]])),
     (ValueError, "density = 'x': above 0", lambda m: m("block_sparse", 8, block=2, density="x")),
     (ValueError, "cu_seqlens is empty", lambda m: m.from_cu_seqlens([])),
+    (ValueError, "cu_seqlens is empty", lambda m: m.from_cu_seqlens(iter([]))),
+    (TypeError, "lengths is a set, which has no order: a list", lambda m: m("document", 8, lengths={3, 5})),
+    (TypeError, "cu_seqlens is a frozenset, which has no order", lambda m: m.from_cu_seqlens(frozenset([0, 8]))),
+    (TypeError, "q_bounds is a set", lambda m: m.from_blocks([[[0]]], q_bounds={0, 8}, k_bounds=[0, 8])),
+    (ValueError, "kept has no query blocks: at least 1 in each head", lambda m: m.from_blocks([])),
+    (ValueError, "kept has no query blocks", lambda m: m.from_blocks([[]], q_bounds=[0, 4], k_bounds=[0, 4])),
+    (ValueError, "kept has no query blocks", lambda m: m.from_blocks(torch.ones(1, 0, 2).bool())),
+    (ValueError, "kept has no key blocks: at least 1", lambda m: m.from_blocks(torch.ones(1, 2, 0).bool())),
+    (ValueError, "kept has no key blocks", lambda m: m.from_blocks([[[]]])),
     (TypeError, "kept is a ndarray: a torch.Tensor of bool", lambda m: m.from_blocks(torch.ones(1, 2, 2).bool().numpy())),
     (TypeError, "kept is [[0, 1]]", lambda m: m.from_blocks([[0, 1]])),
     (TypeError, "slices is [None]: a list of (q_begin", lambda m: m.from_slices([None])),
@@ -175,6 +194,17 @@ def test_numbers_and_names_that_c_would_cut_are_named(error, sentence, make):
     with pytest.raises(error) as raised:
         make(longca.Mask)
     assert sentence in str(raised.value)
+
+
+def test_heads_do_not_matter_where_all_have_the_same_mask():
+    assert longca.Mask("causal", 8, heads=(4, 2), block_heads="query") == longca.Mask("causal", 8)
+
+
+def test_blocks_are_in_the_dense_mask_and_not_in_the_slices():
+    mask = longca.Mask.from_blocks([[[0], [1]], [[1], [0, 1]]], block=4)
+    assert mask.slices == [(0, 8, 0, 8, "full")]
+    assert torch.equal(mask.dense(), mask.dense(head=0)) and not torch.equal(mask.dense(), mask.dense(head=1))
+    assert mask.area == 40  # the mean of 32 and 48
 
 
 def test_what_is_large_but_right_is_not_cut():

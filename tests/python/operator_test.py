@@ -95,6 +95,59 @@ def test_saved_tensors_may_be_copies():
     assert all(torch.equal(a, b) for a, b in zip(torch.autograd.grad(o, inputs[:3], inputs.dout), wanted))
 
 
+@pytest.mark.parametrize("batch", [None, 2])
+def test_operators_check_what_the_library_takes_on_trust(batch):
+    mask = make_mask("causal")
+    q, k, v, dout = (x.detach() for x in make_inputs(batch=batch))
+    sink = torch.zeros(4)
+    o, lse = torch.ops.longca.attention(q, k, v, sink, mask._handle, 0.0, 0.0, False, True)
+    right = {"dout": dout, "q": q, "k": k, "v": v, "o": o, "lse": lse, "sink": sink}
+
+    def forward(q, k, v, sink, **_):
+        return torch.ops.longca.attention(q, k, v, sink, mask._handle, 0.0, 0.0, False, True)
+
+    def backward(**changed):
+        return torch.ops.longca.attention_backward(*changed.values(), mask._handle, 0.0, 0.0, False)
+
+    def refused(sentence, *operators, error=ValueError, **changed):
+        for operator in operators:
+            operator(**right)  # so that the plan of the right ones is there
+            with pytest.raises(error) as raised:
+                operator(**(right | changed))
+            assert sentence in str(raised.value)
+
+    both = forward, backward
+    for name in ("k", "v"):
+        refused(f"{name} has dtype torch.float16, q has torch.float32: of one dtype", *both, **{name: right[name].half()})
+    for name in ("dout", "o"):
+        refused(f"{name} has dtype torch.float16, q has torch.float32", backward, **{name: right[name].half()})
+    doubles = {name: right[name].double() for name in ("q", "k", "v", "dout", "o")}
+    refused("q has dtype torch.float64: longca has kernels for", *both, error=NotImplementedError, **doubles)
+    refused("sink is torch.float32 [1]: torch.float32 [4] is meant", *both, sink=torch.zeros(1))
+    refused("sink is torch.float64 [4]: torch.float32 [4] is meant", *both, sink=sink.double())
+    shape = list(lse.shape)
+    refused(f"lse is torch.float16 {shape}: torch.float32 {shape} is meant", backward, lse=lse.half())
+    refused(f"lse is torch.float32 {shape[1:]}: torch.float32 {shape} is meant", backward, lse=lse[0])
+    refused("of as many dimensions and sequences", *both, k=k[None] if batch is None else k[:1])
+    refused("of as many dimensions and sequences", backward, dout=dout[None] if batch is None else dout[:1])
+
+
+def test_saved_tensors_of_another_dtype_are_refused():
+    inputs, mask = make_inputs(), make_mask("causal")
+    torch.autograd.grad(longca.attention(*inputs[:3], mask), inputs[:3], inputs.dout)
+    for which in ([0, 1, 2, 3, 4], [3], [4]):  # q, k, v, o, lse
+        saved = []
+
+        def pack(x, saved=saved, which=which):
+            saved.append(x)
+            return x.half() if len(saved) - 1 in which else x
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            o = longca.attention(*inputs[:3], mask)
+        with pytest.raises(ValueError, match="which hooks of saved tensors have to give back|lse is torch.float16"):
+            torch.autograd.grad(o, inputs[:3], inputs.dout)
+
+
 @pytest.mark.parametrize("dim_v", [24, 16])
 def test_compiled_for_any_dimensions(dim_v):
     torch._dynamo.reset()
@@ -104,6 +157,58 @@ def test_compiled_for_any_dimensions(dim_v):
         inputs = make_inputs(tokens, dim=dim, dim_v=dim_v)
         for got, want in zip(*(torch.autograd.grad(f(*inputs[:3], mask), inputs[:3]) for f in (compiled, block))):
             torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+
+
+def test_compiled_with_a_number_of_tokens_that_is_marked_dynamic():
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+    for tokens in (31, 65, 40):
+        inputs = make_inputs(tokens)
+        for x in inputs[:3]:
+            torch._dynamo.mark_dynamic(x, 0)
+        mask = longca.Mask("causal", tokens)
+        for got, want in zip(*(torch.autograd.grad(f(*inputs[:3], mask), inputs[:3]) for f in (compiled, block))):
+            torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
+    for tokens in (64, 66):
+        with pytest.raises(ValueError, match=rf"q is \[65, 4, 24\], the plan's is \[{tokens}, 4, 24\]"):
+            compiled(*make_inputs(65)[:3], longca.Mask("causal", tokens))
+
+
+BY_MASK = {longca.Mask("causal", 8): 1.0, longca.Mask("full", 8): 2.0}
+
+
+def test_masks_are_compared_in_a_compiled_function():
+    """Also where masks of the first call differ in another way than those of the next."""
+    def equal(x, a, b):
+        return x + 1 if a == b else x - 1
+
+    def unequal(x, a, b):
+        return x + 1 if a != b else x - 1
+
+    def among(x, a, b):
+        return x + 1 if a in [b] else x - 1
+
+    def of_global_dictionary(x, a, b):
+        return x + BY_MASK[a]
+
+    def of_local_dictionary(x, a, b):
+        return x + {a: 1, b: 2}[a]
+
+    def of_set(x, a, b):
+        return x + len({a, b})
+
+    x = torch.zeros(1)
+    for function in (equal, unequal, among, of_global_dictionary, of_local_dictionary, of_set):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="eager")
+        for names in (("causal", "full"), ("full", "full"), ("full", "causal"), ("causal", "causal")):
+            masks = [longca.Mask(name, 8) for name in names]
+            assert torch.equal(compiled(x, *masks), function(x, *masks)), (function.__name__, names)
+    # Without a graph break there is no answer, rather than a wrong one.
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="Mask.__eq__"):
+        torch.compile(equal, backend="eager", fullgraph=True)(x, *masks)
 
 
 @pytest.mark.parametrize("dim_v", [24, 16])
@@ -148,8 +253,12 @@ def test_under_torch_func(dim_v):
     pair = torch.stack([q, q.flip(0)])
     mapped = torch.func.vmap(lambda x: longca.attention(x, k, v, mask))(pair)
     assert torch.equal(mapped, torch.stack([longca.attention(x, k, v, mask) for x in pair]))
-    with pytest.raises(RuntimeError, match="torch transforms|functorch transforms"):
-        torch.func.grad(lambda x: block(x, k, v, mask))(q)
+    sentence = "longca.attention does not run under torch.func's grad, vjp or jacrev: use torch.autograd.grad or backward"
+    for transform in (torch.func.grad, torch.func.jacrev, lambda f: lambda x: torch.func.vjp(f, x)):
+        with pytest.raises(RuntimeError, match=sentence):
+            transform(lambda x: block(x, k, v, mask))(q)
+    with pytest.raises(RuntimeError, match=sentence):
+        torch.func.grad(lambda y: torch.func.vmap(lambda x: block(x, k, v, mask))(y).sum())(pair)
 
 
 def test_vmapped_calls_have_gradients():

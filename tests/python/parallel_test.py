@@ -19,6 +19,7 @@ from conftest import MASKS, TOKENS, expected, make_inputs, make_mask
 
 import longca
 import longca.parallel
+from longca import _messages
 from longca._library import Message
 from longca._messages import Gpus, StoreMessages
 from longca.parallel import SCHEMES, Partition
@@ -210,6 +211,24 @@ def shards():
     return ids.tolist()
 
 
+DTYPES_OF_SHARDS = (torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.uint16, torch.uint64,
+                    torch.float8_e4m3fn, torch.float8_e5m2, torch.float16, torch.bfloat16, torch.float64, torch.complex64)
+
+
+def every_dtype():
+    partition = Partition(make_mask("causal_document"), **SHAPE)
+    for dtype in DTYPES_OF_SHARDS:
+        for shape in ((TOKENS,), (TOKENS, 3), (TOKENS, 0)):
+            x = torch.randint(0, 50, shape, generator=torch.Generator().manual_seed(0)).to(dtype)
+            whole = partition.unshard(partition.shard(x))
+            assert whole.dtype == dtype and whole.shape == x.shape
+            assert whole.tolist() == x.tolist(), dtype
+
+
+def test_shards_of_every_dtype_are_put_together():
+    on_ranks(3, every_dtype)
+
+
 def test_shards_hold_each_token_once():
     assert sorted(token for ids in on_ranks(4, shards) for token in ids) == list(range(TOKENS))
 
@@ -218,7 +237,7 @@ def refusal(make):
     begin = time.monotonic()
     try:
         make()
-    except (ValueError, NotImplementedError) as error:
+    except (TypeError, ValueError, NotImplementedError) as error:
         return str(error), time.monotonic() - begin
     return None, time.monotonic() - begin
 
@@ -353,12 +372,65 @@ def forward_mode():
     q, k, v, _ = (partition.shard(x.detach()) for x in make_inputs())
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(q, torch.ones_like(q))
-        with pytest.raises(RuntimeError, match="forward mode"):
+        with pytest.raises(RuntimeError, match="longca.parallel.attention has no forward-mode derivative"):
             longca.parallel.attention(dual, k, v, partition)
 
 
 def test_forward_mode_derivatives_are_refused():
     on_ranks(2, forward_mode)
+
+
+def under_torch_func():
+    partition = Partition(make_mask("causal"), **SHAPE)
+    q, k, v, _ = (partition.shard(x.detach()) for x in make_inputs())
+
+    def attend(x):
+        return longca.parallel.attention(x, k, v, partition).sum()
+
+    functions = (("attention", attend), ("Partition.unshard", lambda x: partition.unshard(x).sum()))
+    for name, function in functions:
+        sentence = f"longca.parallel.{name} does not run under torch.func's transforms: use torch.autograd.grad or backward"
+        for transform in (torch.func.grad, torch.func.jacrev, lambda f: lambda x: torch.func.vjp(f, x),
+                          lambda f: lambda x: torch.func.jvp(f, (x,), (x,))):
+            with pytest.raises(RuntimeError, match=sentence):
+                transform(function)(q)
+
+
+def test_transforms_of_torch_func_are_refused():
+    on_ranks(2, under_torch_func)
+
+
+def compiled():
+    """(graphs, recompilations that were too many, whether all was right) of a step that is compiled once for many partitions."""
+    def step(x, dout, partition):
+        own = partition.shard(x * 2)
+        q, k, v = own.split([4, 2, 2], dim=1)
+        o = longca.parallel.attention(q, k, v, partition)
+        return (partition.unshard(o * 0.5) * dout).sum()
+
+    def make_and_attend(x, first):
+        partition = Partition(longca.Mask.from_cu_seqlens([0, first, 64]), heads=(4, 2), dim=16)
+        return longca.parallel.attention(*partition.shard(x).split([4, 2, 2], dim=1), partition) + 1
+
+    torch._dynamo.utils.counters.clear()
+    x, dout = (torch.randn(64, n, 16, generator=torch.Generator().manual_seed(n)) for n in (8, 4))
+    x.requires_grad_()
+    compiled_step = torch.compile(step, backend="aot_eager")
+    compiled_make = torch.compile(make_and_attend, backend="aot_eager")
+    right = True
+    for first in range(1, 16):
+        partition = Partition(longca.Mask.from_cu_seqlens([0, first, 64]), heads=(4, 2), dim=16)
+        got, wanted = (torch.autograd.grad(f(x, dout, partition), x)[0] for f in (compiled_step, step))
+        right = right and torch.allclose(got, wanted, rtol=1e-5, atol=1e-6)
+        right = right and torch.allclose(compiled_make(x, first), make_and_attend(x, first), rtol=1e-5, atol=1e-6)
+    counters = torch._dynamo.utils.counters
+    return counters["stats"]["unique_graphs"], len(counters["recompile_limit"]), right
+
+
+def test_a_compiled_function_is_compiled_once_for_many_partitions():
+    for graphs, limits, right in on_ranks(2, compiled):
+        # Before and after what breaks it, of the step and of the other, each at most once more for sizes that differ.
+        assert graphs <= 8 and limits == 0 and right, (graphs, limits, right)
 
 
 def twice():
@@ -371,6 +443,24 @@ def twice():
 
 def test_a_second_derivative_is_refused():
     on_ranks(2, twice)
+
+
+def saved_as_halves():
+    partition = Partition(make_mask("causal"), **SHAPE)
+    q, k, v, dout = (partition.shard(x.detach()).requires_grad_() for x in make_inputs())
+    sink = torch.zeros(4, requires_grad=True)
+    for name, shape in (("q", q.shape), ("sink", sink.shape)):
+        def pack(x, shape=shape):
+            return x.half() if x.shape == shape else x
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            o = longca.parallel.attention(q, k, v, partition, sink=sink)
+        with pytest.raises(ValueError, match=f"{name} has dtype torch.float16, torch.float32 was saved"):
+            o.backward(dout)
+
+
+def test_saved_tensors_of_another_dtype_are_refused():
+    on_ranks(2, saved_as_halves)
 
 
 def copied():
@@ -421,19 +511,31 @@ def bad_input():
         lambda: Partition(mask, device=""),
         lambda: Partition(mask, device=["cpu"]),
         lambda: partition.shard(torch.zeros(TOKENS), 1),
+        lambda: Partition(mask, shard="zig"),
+        lambda: Partition(mask, shard="zigzak"),
+        lambda: attention(q, k, v, partition, scale=torch.tensor(0.5, requires_grad=True)),
+        lambda: attention(q, k, v, partition, softcap=torch.tensor(0.5, requires_grad=True)),
+        lambda: partition.shard(torch.zeros(TOKENS), "a"),
+        lambda: partition.unshard(torch.zeros(partition.tokens), 1.0),
     )]
     return said
 
 
 def test_what_does_not_fit_is_named():
+    shards = "contiguous, zigzag, document_zigzag, balanced, document_balanced"
     no_scheme = "no scheme of context parallelism takes a v of another dimension than q and k"
     wanted = ("owns", "q has 3 heads, k has 2", "k has dtype", "float64",
               f"q and k have head dimension 24, v has 16: {no_scheme}",
               f"q and k have head dimension 16, v has 24: {no_scheme}", "of one shape", "softcap = -1",
-              "one logit per query head is [4]", "x has 204 tokens, the mask has 203", "owns", "'magi'", "ulysses",
-              "unknown shard", "unknown shard", "device = ''", "device = ['cpu']", "dim = 1: x has 1 dimensions")
+              "one logit per query head is [4]", "x has 204 tokens, the mask has 203", "owns", "'magi'",
+              "; they are those of the argument heads = (3, 3)",
+              "unknown shard", "unknown shard", "device = ''", "device = ['cpu']", "dim = 1: x has 1 dimensions",
+              f"unknown shard 'zig'; there are {shards}", f"unknown shard 'zigzak' (did you mean 'zigzag'?); there are {shards}",
+              "scale requires a gradient, and longca gives it none: multiply q by it",
+              "softcap requires a gradient, and longca gives it none", "dim = 'a': a whole number", "dim = 1.0: a whole number")
     for said in on_ranks(4, bad_input):
-        assert all(part in sentence for part, sentence in zip(wanted, said)), said
+        assert len(said) == len(wanted)
+        assert [part for part, sentence in zip(wanted, said) if sentence is None or part not in sentence] == [], said
 
 
 def gpus_that_are_not_there():
@@ -451,7 +553,7 @@ def test_gpus_that_are_not_there_are_named_on_every_rank():
 
 def small_messages():
     """Numbers round a ring of ranks, twice."""
-    messages = StoreMessages(None)
+    messages = StoreMessages(None, "nccl")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     seen = []
     for turn in range(2):
@@ -473,9 +575,35 @@ def test_small_messages_by_the_store():
         assert "4 bytes, 8 were expected" in failure
 
 
+def numbers_sent(transports, monkeypatch):
+    """What the second of two ranks, both here, reads of the first by new messages over each transport, the first of which it
+    never reads."""
+    store = dist.HashStore()
+    monkeypatch.setattr(_messages, "_store", lambda: store)
+    monkeypatch.setattr(dist, "get_process_group_ranks", lambda group: [0, 1])
+    both = []
+    for number, transport in enumerate(transports):
+        both = []
+        for rank in (0, 1):
+            monkeypatch.setattr(dist, "get_rank", lambda rank=rank: rank)
+            both.append(StoreMessages("group", transport))
+        out = (ctypes.c_int64 * 1)(number)
+        both[0]._begin(0, [], [Message(1, 0, ctypes.addressof(out), 8)])
+    into = (ctypes.c_int64 * 1)(-1)
+    both[1]._begin(0, [Message(0, 0, ctypes.addressof(into), 8)], [])
+    both[1]._end(0)
+    return into[0]
+
+
+@pytest.mark.parametrize("transports", [(None, None), ("nccl", "nccl", "nccl"), ("nccl", "peer"), ("peer", None)])
+def test_messages_of_groups_of_gpus_are_not_taken_for_those_of_others(transports, monkeypatch):
+    """As of one that failed, or of the same ranks over another transport."""
+    assert numbers_sent(transports, monkeypatch) == len(transports) - 1
+
+
 def interrupted():
     """What becomes of an exception that a signal handler raises while a message is started."""
-    messages = StoreMessages(None)
+    messages = StoreMessages(None, None)
     caught = []
     for raised in (KeyboardInterrupt, SystemExit, ValueError):
 
@@ -502,7 +630,7 @@ def test_interrupts_come_out_of_the_library():
 
 def caught_failure():
     """Whether a local of who called is left once what a callback raised has been caught."""
-    messages = StoreMessages(None)
+    messages = StoreMessages(None, None)
 
     def begin(group, receives, sends):
         raise RuntimeError("no messages")

@@ -1,5 +1,7 @@
 #include "parallel/partition/sharding.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -65,7 +67,8 @@ ShardKind parse_shard_kind(std::string_view text) {
   const auto found = std::find(kNames.begin(), kNames.end(), text);
   if (found == kNames.end()) {
     const auto names = shard_kind_names();
-    throw_input_error("unknown shard '{}'{}", text, suggestion(text, names));
+    throw_input_error("unknown shard '{}'{}; there are {}", text, suggestion(text, names),
+                      fmt::join(names, ", "));
   }
   return static_cast<ShardKind>(found - kNames.begin());
 }
