@@ -43,7 +43,16 @@ void Simulator::require_ranks(std::int64_t ranks) const {
 void Simulator::add_choices(std::span<const Case> cells, const advise::AdviceOptions& options,
                             advise::Advice& advice) {
   const std::int64_t ranks = advice.problem.ranks.value();
-  require_ranks(ranks);
+  try {
+    require_ranks(ranks);
+  } catch (const InputError& too_many) {  // others of the problems may have fewer
+    advice.excluded.push_back({"every scheme", too_many.what()});
+    if (advice.choices.empty()) {
+      advice.unknown.clear();
+      advice.find_out.clear();
+    }
+    return;
+  }
   const auto cluster = asked_ ? asked_ : cluster_of_card(card_.name, ranks);
   if (!cluster) return;
   if (!rates_) learn_rates();

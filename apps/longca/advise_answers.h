@@ -26,10 +26,12 @@ class Simulator {
             const advise::Card& card)
       : asked_(std::move(asked)), sources_(sources), card_(card) {}
 
+  /// The cluster of --platform, if it names one.
+  const std::optional<simulate::Cluster>& asked() const { return asked_; }
   /// Throws InputError if the cluster of --platform has fewer GPUs.
   void require_ranks(std::int64_t ranks) const;
   /// As add_simulated_choices does, on the asked cluster or the smallest of the card's that has as
-  /// many GPUs; nothing where there is none.
+  /// many GPUs; nothing where there is none. An asked cluster with fewer excludes every scheme.
   void add_choices(std::span<const Case> cells, const advise::AdviceOptions& options,
                    advise::Advice& advice);
 

@@ -19,6 +19,7 @@
 #include "core/counted.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "report/format.h"
 #include "run_verbs.h"
 
 namespace longca {
@@ -109,18 +110,21 @@ nlohmann::json measured_json(const Measured& measured,
 }
 
 void print_measured(std::ostream& out, const Measured& measured,
-                    std::span<const advise::ChangedChoice> changes) {
+                    std::span<const advise::ChangedChoice> changes, int width) {
   if (measured.records.empty()) {
     out << "Nothing was measured: no cell could change a choice.\n\n";
     return;
   }
-  out << fmt::format(
-      "Measured {} in {:.0f} s, in {}{}\n", counted(measured.records.size(), "cell"),
+  const std::string summary = fmt::format(
+      "Measured {} in {:.0f} s, in {}{}", counted(measured.records.size(), "cell"),
       measured.seconds, printable(measured.file),
       measured.left > 0 ? fmt::format("; {} more did not fit the time", measured.left) : "");
+  out << with_hanging_indent(summary, width, 2) << '\n';
   for (const advise::ChangedChoice& change : changes) {
-    out << "  " << printable(advise::title_of({.problem = change.problem})) << '\n'
-        << "    " << printable(advise::describe(change)) << '\n';
+    const std::string title = printable(advise::title_of({.problem = change.problem}));
+    const std::string became = printable(advise::describe(change));
+    out << with_hanging_indent("  " + title, width, 4) << '\n'
+        << with_hanging_indent("    " + became, width, 6) << '\n';
   }
   out << '\n';
 }

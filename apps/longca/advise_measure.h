@@ -30,8 +30,9 @@ Measured measure_cells(std::span<const advise::OpenCell> cells, double seconds, 
 /// "after"}]}: kernels, null where there was none.
 nlohmann::json measured_json(const Measured& measured,
                              std::span<const advise::ChangedChoice> changes);
-/// Says how much was measured, where it is, and what became of each first choice.
+/// Says how much was measured, where it is, and what became of each first choice, on lines of at
+/// most `width` columns.
 void print_measured(std::ostream& out, const Measured& measured,
-                    std::span<const advise::ChangedChoice> changes);
+                    std::span<const advise::ChangedChoice> changes, int width);
 
 }  // namespace longca

@@ -1,14 +1,17 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <new>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "bench/build_info.h"
 #include "bench/launch/rank_machine.h"
@@ -71,6 +74,18 @@ int exit_code_with_output(int code) {
   return code == completed ? failed : code;
 }
 
+/// The arguments as the parser takes them, the last one first: `help` and `help VERB` are other
+/// words for --help.
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
+  }
+  std::ranges::reverse(arguments);
+  return arguments;
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app("Benchmarks long-context attention: every mask, every kernel, verified and timed.",
                "longca");
@@ -86,7 +101,7 @@ int run_command_line(int argc, char** argv) {
   set_up_usage(app);
   UnlistedOptions unlisted(app);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments_of(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       unlisted.hide();

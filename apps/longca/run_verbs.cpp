@@ -3,23 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
-#include <map>
-#include <random>
 #include <set>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
+#include "axis_notices.h"
 #include "bench/plugin_loader.h"
-#include "bench/record/environment.h"
-#include "bench/record/origin.h"
 #include "bench/record/record.h"
 #include "bench/record/record_writer.h"
 #include "bench/run/dry_run.h"
@@ -37,6 +29,7 @@
 #include "report/format.h"
 #include "report/html.h"
 #include "report/table.h"
+#include "run_records.h"
 #include "usage.h"
 #include "verbs.h"
 
@@ -53,62 +46,6 @@ void set_limit(const char* option, const std::optional<double>& given, double& l
   }
   limit = *given;
 }
-
-/// This process's arguments, from the system; the program without its folder, which means nothing
-/// on another machine.
-std::vector<std::string> own_arguments() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> arguments;
-  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
-  if (!arguments.empty()) arguments.front() = fs::path(arguments.front()).filename().string();
-  return arguments;
-}
-
-/// The records of a run: those that the file had, and what rounds add to them.
-class RunRecords {
- public:
-  explicit RunRecords(std::vector<Record> finished) : records_(std::move(finished)) {
-    for (std::size_t i = 0; i < records_.size(); ++i) {
-      places_[records_[i].c.key()] = i;
-      measured_ += rounds_of_record(records_[i]);
-    }
-    written_ = records_.size();
-  }
-
-  /// Whether the cell has to run in this round, counted from 0: it has not failed and lacks it.
-  bool lacks(const Case& c, int round) const {
-    const auto place = places_.find(c.key());
-    if (place == places_.end()) return true;
-    const Record& record = records_[place->second];
-    return record.status.ok() && rounds_of_record(record) <= static_cast<std::size_t>(round);
-  }
-  /// The cell's record, now with one round more.
-  const Record& add(const Record& round, bool in_rounds) {
-    const auto [place, is_new] = places_.try_emplace(round.c.key(), records_.size());
-    if (is_new) {
-      records_.push_back(in_rounds ? with_round(Record{}, round) : round);
-    } else {
-      records_[place->second] = with_round(records_[place->second], round);
-    }
-    return records_[place->second];
-  }
-  const std::vector<Record>& all() const { return records_; }
-
-  /// To be called once what was added is in the file.
-  void note_written() {
-    written_ = records_.size();
-    ++measured_;
-  }
-  /// How many cells the file has records of, and rounds of cells; for any thread.
-  std::size_t written() const { return written_; }
-  std::size_t measured() const { return measured_; }
-
- private:
-  std::vector<Record> records_;
-  std::atomic<std::size_t> written_ = 0;
-  std::atomic<std::size_t> measured_ = 0;
-  std::unordered_map<std::string, std::size_t> places_;
-};
 
 /// Completes records and writes them to the file before passing them on.
 class RecordListener : public RunListener {
@@ -137,86 +74,6 @@ class RecordListener : public RunListener {
   nlohmann::json env_;
   int rounds_;
 };
-
-/// Where the masks of the user's own are, by name; pictures of them are drawn from there.
-nlohmann::json own_masks(const Suite& suite) {
-  nlohmann::json paths = nlohmann::json::object();
-  const auto masks = suite.axes.find("mask");
-  if (masks == suite.axes.end()) return paths;
-  for (const std::string& name : masks->second) {
-    if (const OwnMask* own = find_own_mask(name)) paths[name] = own->path.string();
-  }
-  return paths;
-}
-
-/// The `env` of this run's records.
-nlohmann::json run_environment(const RecordArguments& arguments, const Suite& suite) {
-  nlohmann::json env = collect_environment();
-  env["argv"] = own_arguments();
-  env["plugins"] = describe_plugins(arguments.plugins);
-  if (nlohmann::json masks = own_masks(suite); !masks.empty()) env["masks"] = std::move(masks);
-  env["limits"] = {{"time_limit_s", suite.limits.time_limit_s},
-                   {"sample_budget_s", suite.limits.sample_budget_s},
-                   {"case_limit_s", suite.limits.case_limit_s}};
-  if (arguments.round_count() > 1) {
-    env["rounds"] = {{"count", arguments.round_count()}, {"seed", std::random_device{}()}};
-  }
-  return env;
-}
-
-/// Throws InputError if the file has records of another machine, commit or plug-in.
-void refuse_other_origins(const fs::path& path, std::span<const Record> records,
-                          const nlohmann::json& env) {
-  const Origin here = origin_of(env);
-  for (const auto& [origin, cells] : origins_of(records)) {
-    const std::string differs = difference(origin, here);
-    if (differs.empty()) continue;
-    throw_input_error("--resume would mix {} of {} with others, for {}: add --across to do so",
-                      counted(cells, "cell"), path.string(), differs);
-  }
-}
-
-/// Whether a cell is tried again: it was ended by a limit lower than the present one, or by one
-/// that its record does not say.
-bool is_worth_another_try(const Record& record, const RunLimits& limits) {
-  if (record.status.code != StatusCode::timeout) return false;
-  const nlohmann::json::json_pointer place("/limits/case_limit_s");
-  if (!record.env->contains(place) || !record.env->at(place).is_number()) return true;
-  return record.env->at(place).get<double>() < limits.case_limit_s;
-}
-
-/// Leaves out cells that lack rounds and were begun by another origin: rounds of two origins are
-/// never joined, so that all rounds of these cells are measured anew.
-void leave_out_foreign_rounds(const fs::path& path, int rounds, const nlohmann::json& env,
-                              std::vector<Record>& finished) {
-  const Origin here = origin_of(env);
-  const auto left_out = std::erase_if(finished, [&](const Record& record) {
-    return record.status.ok() && rounds_of_record(record) < static_cast<std::size_t>(rounds) &&
-           !difference(origin_of(*record.env), here).empty();
-  });
-  if (left_out == 0) return;
-  fmt::print(stderr,
-             "longca: {} of {} lack{} rounds and {} begun elsewhere: all {} rounds are measured "
-             "here\n",
-             counted(left_out, "cell"), printable(path.string()), left_out == 1 ? "s" : "",
-             left_out == 1 ? "was" : "were", rounds);
-}
-
-/// The file's records of these cases, without those that are tried again.
-std::vector<Record> read_finished(const fs::path& path, const RecordArguments& arguments,
-                                  const nlohmann::json& env, const RunLimits& limits,
-                                  std::span<const Case> cases) {
-  if (!fs::exists(path)) return {};
-  std::vector<Record> finished = latest_records(read_records(path).records);
-  if (!arguments.across) refuse_other_origins(path, finished, env);
-  std::unordered_set<std::string> wanted;
-  for (const Case& c : cases) wanted.insert(c.key());
-  std::erase_if(finished, [&](const Record& record) {
-    return !wanted.contains(record.c.key()) || is_worth_another_try(record, limits);
-  });
-  if (arguments.across) leave_out_foreign_rounds(path, arguments.round_count(), env, finished);
-  return finished;
-}
 
 /// Throws VerdictFailed for what --strict and --require-ok do not let pass: no cell that ran above
 /// all.
@@ -263,6 +120,7 @@ bool run_rest(const RecordArguments& arguments, std::span<const std::string> not
   bool complete = true;
   try {
     Progress progress(left, arguments.progress_style());
+    progress.tell_apart(cases);
     RecordListener listener(writer, progress, env, rounds, records);
     const std::uint64_t seed = rounds > 1 ? env.at("rounds").at("seed").get<std::uint64_t>() : 0;
     for (int round = 0; round < rounds && complete; ++round) {
@@ -321,6 +179,16 @@ bool run_until_signal(const RecordArguments& arguments, std::span<const std::str
     });
   }
   return run_rest(arguments, notices, cases, path, env, run_cells, records);
+}
+
+/// Adds what an exception gives cells to the values that they may have.
+void add_values(const AxisValues& more, AxisValues& values) {
+  for (const auto& [name, list] : more) {
+    const Axis& axis = find_axis(name);
+    const auto [known, is_new] = values.try_emplace(name);
+    if (is_new && !axis.standard.empty()) known->second = axis.parse(axis.standard);
+    known->second.insert(known->second.end(), list.begin(), list.end());
+  }
 }
 
 fs::path page_of(const fs::path& path) {
@@ -390,12 +258,14 @@ std::vector<std::string> RunArguments::notices(const Suite& chosen, const CaseLi
                     describe_defaults(list.cases, given_axes()));
   }
   if (!list.skipped.empty()) lines.push_back(describe_skipped(chosen, list));
-  std::map<std::string_view, std::vector<std::string_view>> of_axes;
-  for (const std::string_view axis : axes) of_axes[axis.substr(0, axis.find('='))].push_back(axis);
-  for (const auto& [name, given] : of_axes) {
-    if (given.size() == 1) continue;
-    lines.push_back(fmt::format("-a {} is given {} times: the last one counts, {}", name,
-                                given.size(), printable(given.back())));
+  for (std::string& line : describe_repeated("-a", axes)) lines.push_back(std::move(line));
+  if (quiet) return lines;
+  const bool over_ranks = axis_of_ranks(chosen.axes).has_value() ||
+                          (!list.cases.empty() && list.cases.front().scheme.has_value());
+  AxisValues possible = chosen.axes;
+  for (const SuiteException& exception : chosen.exceptions) add_values(exception.set, possible);
+  for (std::string& line : describe_unused(axes, possible, over_ranks)) {
+    lines.push_back(std::move(line));
   }
   return lines;
 }
@@ -549,6 +419,7 @@ std::vector<Record> run_while(const RecordArguments& arguments, const Suite& sui
                       arguments.force ? RecordWriter::kAnyNumber : cases.size());
   {
     Progress progress(cases.size(), arguments.progress_style());
+    progress.tell_apart(cases);
     RecordListener listener(writer, progress, run_environment(arguments, suite), 1, records);
     for (const Case& c : cases) {
       if (!may_begin(c)) {

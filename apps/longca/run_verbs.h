@@ -45,8 +45,8 @@ struct RunArguments {
   /// Throws InputError.
   Suite load() const;
   /// What the run says before its first cell, a line each: which defaults it took without a suite,
-  /// what the suite's exceptions left out, and axes that were given twice. With --quiet no
-  /// defaults.
+  /// what the suite's exceptions left out, axes that were given twice, and those that no cell has.
+  /// With --quiet neither defaults nor the latter.
   std::vector<std::string> notices(const Suite& chosen, const CaseList& list) const;
   Progress::Style progress_style() const;
   /// The files that a run of the suite reads.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "core/error.h"
 #include "core/nearest.h"
@@ -129,6 +130,15 @@ std::string explain_refusal(const CLI::App& verb, const CLI::ParseError& error) 
 
 /// Names SUITE in the usage line though the lines below it leave it out.
 class HelpFormatter : public CLI::Formatter {
+  /// CLI11 leaves an empty line for the group of options that help leaves out.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+    for (auto at = help.find("\n\n\n"); at != help.npos; at = help.find("\n\n\n", at)) {
+      help.erase(at, 1);
+    }
+    return help;
+  }
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     const std::string name = CLI::Formatter::make_option_name(option, is_positional);
     return name.empty() ? option->get_single_name() : name;

@@ -22,10 +22,14 @@
 #include "advise_degrees.h"
 #include "advise_measure.h"
 #include "attention/api/registry.h"
+#include "axis_notices.h"
 #include "bench/plugin_loader.h"
 #include "bench/suite/suite.h"
 #include "core/error.h"
 #include "core/printable.h"
+#include "platform_notices.h"
+#include "report/table.h"
+#include "run_verbs.h"
 #include "usage.h"
 #include "verbs.h"
 
@@ -48,28 +52,40 @@ bool names_cluster(const std::string& platform) {
          !advise::card_is_named(cost::load_platform(platform).card, platform);
 }
 
-/// Throws InputError if no kernel at all can do what was asked: it names who is excluded by what.
-void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
-  for (const advise::Advice& advice : answers) {
-    if (!advice.choices.empty() || !advice.unknown.empty()) continue;
-    std::vector<std::pair<std::string, std::string>> reasons;  // with the kernels' names, each once
-    for (const advise::Refusal& refusal : advice.excluded) {
-      if (refusal.reason == advise::kNotAskedFor) continue;
-      const auto known = std::ranges::find(reasons, refusal.reason,
-                                           [](const auto& entry) { return entry.second; });
-      if (known == reasons.end()) {
-        reasons.emplace_back(refusal.kernel, refusal.reason);
-      } else {
-        known->first += ", " + refusal.kernel;
-      }
+bool is_impossible(const advise::Advice& advice) {
+  return advice.choices.empty() && advice.unknown.empty();
+}
+
+/// Who cannot do the problem, by reason: "slice, fa4: …; fa3: …".
+std::string reasons_of(const advise::Advice& advice) {
+  std::vector<std::pair<std::string, std::string>> reasons;  // with the kernels' names, each once
+  for (const advise::Refusal& refusal : advice.excluded) {
+    if (refusal.reason == advise::kNotAskedFor) continue;
+    const auto known =
+        std::ranges::find(reasons, refusal.reason, [](const auto& entry) { return entry.second; });
+    if (known == reasons.end()) {
+      reasons.emplace_back(refusal.kernel, refusal.reason);
+    } else {
+      known->first += ", " + refusal.kernel;
     }
-    std::string text;
-    for (const auto& [kernels, reason] : reasons) {
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kernels, reason);
-    }
-    throw_input_error("no kernel can do {} ({}): {}", advice.problem.problem_key(),
-                      to_string(advice.problem.pass), text);
   }
+  std::string text;
+  for (const auto& [kernels, reason] : reasons) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kernels, reason);
+  }
+  return text;
+}
+
+/// Throws InputError if no kernel at all can do any of the problems: it names who is excluded from
+/// the first of them, and why.
+void refuse_the_impossible(const std::vector<advise::Advice>& answers) {
+  if (!std::ranges::all_of(answers, is_impossible)) return;
+  const advise::Advice& first = answers.front();
+  throw_input_error("no kernel can do {}{} ({}): {}",
+                    answers.size() > 1
+                        ? fmt::format("any of the {} problems; the first is ", answers.size())
+                        : "",
+                    first.problem.problem_key(), to_string(first.problem.pass), reasons_of(first));
 }
 
 /// Throws InputError if kernels are named and none of them runs on the device.
@@ -109,7 +125,7 @@ void evaluate(const advise::Evidence& evidence, bool as_json) {
     held_out.push_back(advise::leave_out(evidence, masks, by));
   }
   if (as_json) return print_answer_json(advise::evaluation_json(evidence, held_out));
-  advise::print_evaluation(std::cout, evidence, held_out);
+  advise::print_evaluation(std::cout, evidence, held_out, terminal_table_options().width);
 }
 
 /// Of a cluster that has a page, what is simulated needs no record of its card.
@@ -123,15 +139,27 @@ advise::Evidence evidence_of(std::span<const advise::RecordSource> sources,
                            cluster && is_simulated ? &*cluster : nullptr)};
 }
 
+/// Says which of the axes that were given have no effect, and which rates of the platform's page.
+void print_notes(const AdviseArguments& arguments, const AxisValues& given,
+                 const std::optional<simulate::Cluster>& cluster) {
+  print_notices(describe_repeated("-a", arguments.axes));
+  AxisValues chosen = given;
+  if (!arguments.documents.empty()) chosen.try_emplace("mask", 1, "causal_document");
+  const bool over_ranks = axis_of_ranks(given).has_value() || !arguments.gpus.empty();
+  print_notices(describe_unused(arguments.axes, chosen, over_ranks));
+  if (cluster) print_notices(describe_unknown_kernels(cluster->platform));
+}
+
 void answer_degrees(const advise::Training& training, const AdviseArguments& arguments,
                     const AxisValues& given, const advise::AdviceOptions& options,
                     Advisors& advisors) {
   const advise::WeighedDegrees weighed =
       weigh_training(training, given, documents_of(arguments), options, advisors);
+  print_notes(arguments, given, advisors.simulator.asked());
   if (arguments.json) {
     print_answer_json(advise::degrees_json(advisors.evidence, weighed));
   } else {
-    advise::print_degrees(std::cout, advisors.evidence, weighed);
+    advise::print_degrees(std::cout, advisors.evidence, weighed, terminal_table_options().width);
   }
 }
 
@@ -160,6 +188,7 @@ void answer_measured(const AdviseArguments& arguments, AxisValues given,
   };
   const auto before = answer({sources, card});
   refuse_the_impossible(before);
+  print_notes(arguments, given, std::nullopt);
   const Measured measured =
       measure_cells(advise::open_cells(before, options.objective), *arguments.measure,
                     arguments.out, arguments.records, arguments.plugins);
@@ -172,8 +201,9 @@ void answer_measured(const AdviseArguments& arguments, AxisValues given,
     json["measured"] = measured_json(measured, changes);
     return print_answer_json(json);
   }
-  print_measured(std::cout, measured, changes);
-  advise::print_advice(std::cout, evidence, after);
+  const int width = terminal_table_options().width;
+  print_measured(std::cout, measured, changes, width);
+  advise::print_advice(std::cout, evidence, after, width);
 }
 
 void advise_verb(const AdviseArguments& arguments) {
@@ -198,10 +228,11 @@ void advise_verb(const AdviseArguments& arguments) {
   const auto answers = documents ? answer_documents(*documents, given, options, advisors)
                                  : answer_problems(given, options, advisors);
   refuse_the_impossible(answers);
+  print_notes(arguments, given, advisors.simulator.asked());
   if (arguments.json) {
     print_answer_json(advise::advice_json(evidence, answers, options.objective));
   } else {
-    advise::print_advice(std::cout, evidence, answers);
+    advise::print_advice(std::cout, evidence, answers, terminal_table_options().width);
   }
 }
 
@@ -211,12 +242,12 @@ void add_advise(CLI::App& app) {
   CLI::App* verb = app.add_subcommand("advise", "Which kernel and scheme to use, from records");
   auto arguments = std::make_shared<AdviseArguments>();
   verb->add_option("-a,--axis", arguments->axes,
-                   "the problem, as tokens=8K; also --heads H:K --dim D")
+                   "the problem, as tokens=8K; also --heads H:K, --dim D")
       ->type_name("AXIS=LIST")
       ->allow_extra_args(false);
   verb->add_option("--records", arguments->records, "default: those of the results folder")
       ->type_name("FILE...");
-  add_plugin_option(*verb, arguments->plugins)->group("");
+  add_plugin_option(*verb, arguments->plugins);
   verb->add_option("--platform", arguments->platform,
                    "card or cluster: h200, h200x8; default: this machine's")
       ->type_name("P");
@@ -227,8 +258,11 @@ void add_advise(CLI::App& app) {
   verb->add_option("--needs", arguments->needs, "lse, gqa, backward, deterministic, …")
       ->type_name("LIST");
   verb->add_option("--documents", arguments->documents,
-                   "lines of document lengths; --samples N of them (64)")
+                   "lines of document lengths, a sequence each")
       ->type_name("FILE");
+  verb->add_option("--samples", arguments->samples,
+                   "…  so many of them (64; with --gpus 4), evenly spread")
+      ->type_name("N");
   verb->add_option("--gpus", arguments->gpus, "context-parallel degree of a training job on N GPUs")
       ->type_name("N");
   verb->add_option("--layers", arguments->layers, "…  with L layers of this attention (1)")
@@ -239,15 +273,10 @@ void add_advise(CLI::App& app) {
   // All fits one screen without these.
   verb->add_option("--heads", arguments->heads, "as -a heads=")->type_name("H:K")->group("");
   verb->add_option("--dim", arguments->dim, "as -a dim=")->type_name("D")->group("");
-  verb->add_option("--samples", arguments->samples, "so many sequences of --documents")
-      ->type_name("N")
-      ->group("");
-  verb->add_option("--measure", arguments->measure,
-                   "measure S s what may change the choice (--out FILE)")
+  verb->add_option("--measure", arguments->measure, "measure S s what may change the choice")
       ->type_name("S");
-  verb->add_option("--out", arguments->out, "where the records of --measure go")
-      ->type_name("FILE.jsonl")
-      ->group("");
+  verb->add_option("--out", arguments->out, "…  recorded here (results/advise-TIME.jsonl)")
+      ->type_name("FILE.jsonl");
   verb->add_flag("--deterministic", arguments->deterministic, "gradients equal to the bit");
   verb->add_flag("--evaluate", arguments->evaluate, "how far off it is on cells left out");
   verb->add_flag("--json", arguments->json, "for programs");

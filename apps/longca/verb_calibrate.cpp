@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "attention/api/registry.h"
 #include "bench/record/environment.h"
 #include "bench/record/record_writer.h"
 #include "bench/run/rounds.h"
@@ -164,6 +167,25 @@ void write_page(const fs::path& path, const cost::Platform& platform) {
   replace_file(path, cost::to_toml(platform));
 }
 
+/// Throws InputError for a kernel that has no row for the device, before anything is measured.
+void refuse_other_devices(std::span<const Case> cells, DeviceKind kind) {
+  std::set<std::string> own;
+  std::map<std::string, std::string> others;  // and why they do not run here
+  for (const auto& kernel : KernelRegistry::global().kernels()) {
+    const Capabilities& can = kernel->capabilities();
+    const Support support = check_kind(can, kind);
+    if (support.ok()) own.insert(can.name);
+    if (!support.ok()) others.emplace(can.name, support.reason);
+  }
+  for (const Case& c : cells) {
+    const auto other = others.find(c.kernel);
+    if (own.contains(c.kernel) || other == others.end()) continue;
+    const Support& gpu = Device::available(DeviceKind::cuda);
+    throw_input_error("the kernel {} cannot be measured here: {}{}", c.kernel, other->second,
+                      kind == DeviceKind::cpu && !gpu.ok() ? " (" + gpu.reason + ")" : "");
+  }
+}
+
 /// Throws InputError for a kernel without a single cell that is ok, with the first reason.
 void require_rates(std::span<const Record> records) {
   std::set<std::string> measured;
@@ -213,6 +235,7 @@ std::vector<Round> measure_rounds(const CalibrateArguments& arguments, const Sui
   options.cell.limits = suite.limits;
   Progress progress(list.cases.size() * static_cast<std::size_t>(rounds),
                     arguments.progress_style());
+  progress.tell_apart(list.cases);
   RoundListener listener(progress);
   std::vector<Round> measured;
   for (int round = 0; round < rounds; ++round) {
@@ -283,6 +306,7 @@ void run_calibrate(CalibrateArguments arguments) {
   machine.ranks = links.ranks;
   const Suite suite = cells_to_measure(arguments, kind);
   const CaseList list = expand(suite);
+  refuse_other_devices(list.cases, kind);
   const fs::path path = arguments.check ? fs::path() : output_page(arguments, own_page);
   if (!arguments.check) {
     RunFiles files = arguments.files(suite);

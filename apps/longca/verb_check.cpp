@@ -23,7 +23,7 @@ struct CheckArguments : RunArguments {
 /// Counts outcomes, and prints the cells that failed on stdout.
 class CheckListener : public RunListener {
  public:
-  explicit CheckListener(RunListener& progress) : progress_(progress) {}
+  explicit CheckListener(Progress& progress) : progress_(progress) {}
 
   void started(const Case& c) override { progress_.started(c); }
   void finished(const Record& record, const std::string& output) override {
@@ -34,7 +34,7 @@ class CheckListener : public RunListener {
       case StatusCode::timeout:
       case StatusCode::crash:
       case StatusCode::oom:
-        fmt::print("{}\n", printable(describe_record(record)));
+        fmt::print("{}\n", printable(describe_record(record, progress_.axes_of(record.c))));
         break;
       default:
         break;
@@ -60,7 +60,7 @@ class CheckListener : public RunListener {
   }
 
  private:
-  RunListener& progress_;
+  Progress& progress_;
   std::map<StatusCode, std::size_t> counts_;
 };
 
@@ -86,6 +86,7 @@ void check(const CheckArguments& arguments) {
   std::size_t failed = 0;
   {
     Progress progress(list.cases.size(), arguments.progress_style());
+    progress.tell_apart(list.cases);
     CheckListener listener(progress);
     complete = Runner(options).run(list.cases, listener);
     listener.print_summary(list.cases.size(), complete);

@@ -14,11 +14,14 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "axis_notices.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/case.h"
 #include "bench/suite/own_files.h"
 #include "core/error.h"
+#include "core/printable.h"
 #include "core/python_random.h"
 #include "core/run_files.h"
 #include "mask/generators.h"
@@ -27,7 +30,9 @@
 #include "mask/own_file.h"
 #include "mask/own_lengths.h"
 #include "mask/own_mask.h"
+#include "report/format.h"
 #include "report/mask_picture.h"
+#include "report/table.h"
 #include "verbs.h"
 
 namespace longca {
@@ -42,9 +47,16 @@ class AxisOptions {
   /// The case of the values given; the other axes added have their defaults. Throws InputError
   /// naming the axis, the value and the limit.
   Case read() const;
+  /// The options that were given though the mask does not depend on their axes.
+  std::vector<std::pair<const Axis*, const CLI::Option*>> unused_by(const MaskTraits& mask) const;
 
  private:
-  std::deque<std::pair<std::string, std::string>> texts_;  ///< axis, text; CLI11 keeps references
+  struct Entry {
+    const Axis* axis;
+    std::string text;  ///< CLI11 keeps a reference
+    const CLI::Option* option = nullptr;
+  };
+  std::deque<Entry> entries_;
 };
 
 CLI::Option* AxisOptions::add(CLI::App& verb, std::string_view axis_name,
@@ -52,20 +64,34 @@ CLI::Option* AxisOptions::add(CLI::App& verb, std::string_view axis_name,
   const Axis& axis = find_axis(axis_name);
   std::string option = "--" + axis.name;
   std::replace(option.begin(), option.end(), '_', '-');
-  auto& entry = texts_.emplace_back(axis.name, axis.standard);
-  return verb.add_option(positional.empty() ? option : positional, entry.second, axis.help)
-      ->type_name(positional.empty() ? axis.values : "");
+  Entry& entry = entries_.emplace_back(Entry{&axis, axis.standard});
+  CLI::Option* added =
+      verb.add_option(positional.empty() ? option : positional, entry.text, axis.help)
+          ->type_name(positional.empty() ? axis.values : "");
+  entry.option = added;
+  return added;
 }
 
 Case AxisOptions::read() const {
   Case c;
-  for (const auto& [name, text] : texts_) {
-    const Axis& axis = find_axis(name);
-    const auto values = axis.parse(text);
-    if (values.size() != 1) throw_input_error("{} takes one value here, not '{}'", name, text);
-    axis.assign(c, values.front());
+  for (const auto& [axis, text, option] : entries_) {
+    const auto values = axis->parse(text);
+    if (values.size() != 1) {
+      throw_input_error("{} takes one value here, not '{}'", axis->name, text);
+    }
+    axis->assign(c, values.front());
   }
   return c;
+}
+
+std::vector<std::pair<const Axis*, const CLI::Option*>> AxisOptions::unused_by(
+    const MaskTraits& mask) const {
+  std::vector<std::pair<const Axis*, const CLI::Option*>> unused;
+  for (const auto& [axis, text, option] : entries_) {
+    const bool applies = axis->applies == nullptr || axis->applies(mask);
+    if (!applies && option->count() > 0) unused.emplace_back(axis, option);
+  }
+  return unused;
 }
 
 struct LengthsOptions {
@@ -90,6 +116,7 @@ void print_lengths(const LengthsOptions& options) {
 constexpr double kMaxKeptBlocks = 1 << 28;
 /// Lengths and slices that are printed without --json.
 constexpr std::size_t kShown = 12;
+constexpr int kIndent = 15;  ///< of the values of what is printed without --json
 
 struct MaskOptions {
   AxisOptions axes;
@@ -151,12 +178,14 @@ std::string source_of_documents(const MaskSpec& spec) {
 void print_summary(const GeneratedMask& generated, const MaskSpec& spec) {
   const Mask& mask = generated.mask;
   const double cells = std::pow(static_cast<double>(spec.tokens), 2);
-  fmt::print("mask           {}: {}\n", without_hash(spec.name),
-             mask_traits(spec.name).description);
+  const std::string mask_line = fmt::format("mask           {}: {}", without_hash(spec.name),
+                                            mask_traits(spec.name).description);
+  fmt::print("{}\n", with_hanging_indent(mask_line, terminal_table_options().width, kIndent));
   fmt::print("tokens         {}\n", spec.tokens);
   if (!generated.lengths.empty()) {
-    fmt::print("documents      {}{}: {}\n", generated.lengths.size(), source_of_documents(spec),
-               shortened(generated.lengths));
+    const std::string line = fmt::format("documents      {}{}: {}", generated.lengths.size(),
+                                         source_of_documents(spec), shortened(generated.lengths));
+    fmt::print("{}\n", with_hanging_indent(line, terminal_table_options().width, kIndent));
   }
   if (generated.prefix) fmt::print("prefix         {}\n", *generated.prefix);
   if (generated.window) fmt::print("window         {}\n", *generated.window);
@@ -177,6 +206,14 @@ Case case_of(const MaskOptions& options) {
   return c;
 }
 
+void print_unused(const AxisOptions& axes, const std::string& mask) {
+  for (const auto& [axis, option] : axes.unused_by(mask_traits(mask))) {
+    fmt::print(stderr, "longca: {} {} is not used by {}: it is of {}\n", option->get_name(),
+               printable(option->results().back()), printable(without_hash(mask)),
+               masks_with(*axis));
+  }
+}
+
 void refuse_overwriting(const OwnFiles& own, const std::string& plot) {
   RunFiles files;
   if (own.mask) files.reads("the mask", *own.mask);
@@ -190,6 +227,7 @@ void print_mask(const MaskOptions& options) {
   check_size(spec);
   refuse_overwriting(own_files(c), options.plot);
   const GeneratedMask generated = generate_mask(spec);
+  print_unused(options.axes, c.mask);
   if (!options.plot.empty()) plot_mask(generated, spec, options.plot);
   if (options.as_json) {
     write_mask_json(std::cout, generated, spec);

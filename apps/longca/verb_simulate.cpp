@@ -7,10 +7,12 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
 #include "advise/evidence.h"
+#include "axis_notices.h"
 #include "bench/ranks/rank_trace.h"
 #include "bench/record/origin.h"
 #include "bench/record/record.h"
@@ -20,8 +22,10 @@
 #include "core/device.h"
 #include "core/error.h"
 #include "core/output_file.h"
+#include "core/printable.h"
 #include "parallel/executor/kernel_computer.h"
 #include "plan_views.h"
+#include "platform_notices.h"
 #include "run_verbs.h"
 #include "simulate/cluster.h"
 #include "simulate_cells.h"
@@ -222,7 +226,11 @@ void note_platform(const SimulateArguments& arguments, Record& record) {
 
 void print_borrowed_links(const simulate::Cluster& cluster) {
   const std::string links = simulate::borrowed_links(cluster.platform);
-  if (!links.empty()) fmt::print(stderr, "longca: links of {}: {}\n", cluster.name, links);
+  if (links.empty()) return;
+  constexpr std::string_view kOf = "of ";  // "of h200, not measured here"
+  const auto begin = links.starts_with(kOf) ? kOf.size() : 0;
+  fmt::print(stderr, "longca: the links of {} are those of {}: they were not measured on it\n",
+             printable(cluster.name), printable(links.substr(begin, links.find(',') - begin)));
 }
 
 Suite suite_on(SimulateArguments arguments, const simulate::Cluster& cluster) {
@@ -300,6 +308,8 @@ void simulate_suite(const SimulateArguments& arguments) {
   };
   rate_records.print_notice();
   print_borrowed_links(cluster);
+  print_notices(describe_repeated("--set", arguments.figures));
+  print_notices(describe_unknown_kernels(cluster.platform));
   run_recorded(arguments, suite, std::move(list), std::move(files), run);
   if (arguments.explain) explanation.print(simulated.size());
   if (!arguments.against.empty()) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <future>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -15,6 +14,7 @@
 #include "bench/record/origin.h"
 #include "core/error.h"
 #include "core/nearest.h"
+#include "core/thread_pool.h"
 #include "cost/platform.h"
 #include "mask/generators.h"
 
@@ -135,14 +135,11 @@ std::vector<Card> cards_named(const std::vector<Card>& cards, const std::string&
 }  // namespace
 
 std::vector<RecordSource> read_sources(std::span<const fs::path> files) {
-  std::vector<std::future<RecordFile>> reading;
-  for (const fs::path& file : files) {
-    reading.push_back(std::async(std::launch::async, [&file] { return read_records(file); }));
-  }
-  std::vector<RecordSource> sources;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    sources.push_back({files[i].string(), reading[i].get().records});
-  }
+  std::vector<RecordSource> sources(files.size());
+  ThreadPool::global().parallel_for(std::ssize(files), [&](std::int64_t i, int /*worker*/) {
+    const auto at = static_cast<std::size_t>(i);
+    sources[at] = {files[at].string(), read_records(files[at]).records};
+  });
   return sources;
 }
 

@@ -34,7 +34,7 @@ class AdviseVerb : public ::testing::Test {
 
   ProcessResult advise_from(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"advise", "--records", file_, "--platform", "h200"});
-    return run_longca(arguments, {.directory = folder_.path().string()});
+    return run_longca(arguments, wide_);
   }
 
   void expect_refused(const std::vector<std::string>& arguments, const std::string& part) const {
@@ -48,6 +48,9 @@ class AdviseVerb : public ::testing::Test {
 
   const TempDirectory folder_;
   const std::string file_ = (folder_ / "planted.jsonl").string();
+  /// No sentence is broken.
+  const ProcessOptions wide_{.directory = folder_.path().string(),
+                             .environment = {{"COLUMNS", "1000"}}};
 };
 
 TEST_F(AdviseVerb, JsonIsTheContract) {
@@ -385,11 +388,10 @@ TEST_F(AdviseVerb, KernelsOfPluginsAreAnsweredAndMeasured) {
                            "dtype=float32", "kernel=rowwise_python"}) {
     question.insert(question.end(), {"-a", axis});
   }
-  const ProcessOptions here{.directory = folder_.path().string()};
-  EXPECT_THAT(run_longca(question, here).err, HasSubstr("unknown kernel 'rowwise_python'"));
+  EXPECT_THAT(run_longca(question, wide_).err, HasSubstr("unknown kernel 'rowwise_python'"));
   std::vector<std::string> asked = question;
   asked.insert(asked.end(), {"--plugin", plugin, "--json"});
-  const auto result = run_longca(asked, here);
+  const auto result = run_longca(asked, wide_);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto json = nlohmann::json::parse(result.out);
   ASSERT_EQ(json["choices"].size(), 1U);
@@ -401,13 +403,13 @@ TEST_F(AdviseVerb, KernelsOfPluginsAreAnsweredAndMeasured) {
   // Of other problems the command that would find out loads the plug-in, too.
   const auto open = run_longca({"advise", "--records", "own.jsonl", "-a", "tokens=65", "-a",
                                 "dtype=float32", "--pass", "forward", "--plugin", plugin},
-                               here);
+                               wide_);
   EXPECT_THAT(open.out, HasSubstr("rowwise_python: "));
   EXPECT_THAT(open.out, HasSubstr(" --plugin " + plugin));
   const auto ranks = run_longca(
       {"advise", "--records", "own.jsonl", "-a", "tokens=65", "-a", "ranks=2", "-a",
        "kernel=rowwise_python", "-a", "dtype=float32", "--pass", "forward", "--plugin", plugin},
-      here);
+      wide_);
   EXPECT_THAT(ranks.out, HasSubstr("longca cp "));
   EXPECT_THAT(ranks.out, HasSubstr(" -a kernel=rowwise_python --plugin " + plugin));
 }

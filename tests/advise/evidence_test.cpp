@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/record/record_writer.h"
 #include "core/error.h"
 #include "planted.h"
+#include "support/temp_directory.h"
 
 namespace longca::advise {
 namespace {
@@ -103,6 +109,26 @@ TEST(ChooseCard, AnotherCardIsNotTakenForIt) {
   EXPECT_THAT(error_of("nvidia"), HasSubstr("'nvidia' names more than one of them"));
   EXPECT_THAT(error_of("h200-nvl"), "took NVIDIA H200 NVL");
   EXPECT_THAT(error_of("NVIDIA H200"), "took NVIDIA H200") << "the whole name";
+}
+
+/// More of them than there are threads.
+TEST(Evidence, SourcesComeInTheOrderOfTheirFiles) {
+  const longca::testing::TempDirectory folder;
+  std::vector<std::filesystem::path> files;
+  for (int i = 1; i <= 40; ++i) {
+    files.push_back(folder / (std::to_string(i) + ".jsonl"));
+    RecordWriter writer(files.back(), RecordWriter::Mode::replace);
+    writer.append(record_of(case_of("slice", "causal", 64 * i), i));
+  }
+  const std::vector<RecordSource> sources = read_sources(files);
+  ASSERT_EQ(sources.size(), files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ(sources[i].file, files[i].string());
+    ASSERT_EQ(sources[i].records.size(), 1U);
+    EXPECT_EQ(sources[i].records.front().c.tokens, 64 * static_cast<std::int64_t>(i + 1));
+  }
+  files.push_back(folder / "none.jsonl");
+  EXPECT_THROW(read_sources(files), InputError);
 }
 
 }  // namespace

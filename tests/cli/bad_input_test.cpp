@@ -49,6 +49,13 @@ TEST(BadInput, UnknownNamesSuggestTheNearest) {
   expect_refused({"--versoin"}, "'--version'");
 }
 
+TEST(BadInput, ANameOfAnAxisIsNoSuite) {
+  expect_refused({"bench", "causal"}, "unknown suite 'causal'; causal is a mask: -a mask=causal");
+  expect_refused({"bench", "flash"}, "flash is a kernel: -a kernel=flash");
+  expect_refused({"cp", "magi"}, "magi is a scheme: -a scheme=magi");
+  expect_refused({"bench", "mask=causal"}, "values of an axis are given as -a mask=causal");
+}
+
 TEST(BadInput, UnknownNamesFarFromAllSuggestNothing) {
   const auto result = run_longca({"zzzzzz"});
   EXPECT_EQ(result.exit_code, 2);

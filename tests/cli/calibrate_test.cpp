@@ -219,6 +219,13 @@ TEST_F(Calibrate, BadInputIsOneSentence) {
                  "other.toml holds something else than a platform and is not replaced");
 }
 
+/// Before the device is measured, which takes seconds.
+TEST_F(Calibrate, AKernelOfAnotherDeviceIsRefusedAtOnce) {
+  expect_refused({"-a", "device=cpu", "--kernel", "slice", "--out", "mine.toml"},
+                 "the kernel slice cannot be measured here: slice runs on cuda, not on cpu");
+  EXPECT_FALSE(std::filesystem::exists(page_));
+}
+
 TEST_F(Calibrate, AnotherMachinesPageIsNotChecked) {
   ASSERT_EQ(calibrate({"--out", "mine.toml", "--quiet"}).exit_code, 0);
   std::string page = read_file(page_);

@@ -55,6 +55,23 @@ TEST(Help, FitsOneScreenAndGivesAnExample) {
   }
 }
 
+TEST(Help, IsAWordToo) {
+  EXPECT_EQ(run_longca({"help"}).out, run_longca({"--help"}).out);
+  EXPECT_EQ(run_longca({"help", "advise"}).out, run_longca({"advise", "--help"}).out);
+  EXPECT_EQ(run_longca({"help"}).exit_code, 0);
+}
+
+TEST(Help, HasNoTwoEmptyLinesAndNamesEachOption) {
+  for (const auto& verb : verbs()) {
+    EXPECT_THAT(run_longca({verb, "--help"}).out, ::testing::Not(::testing::HasSubstr("\n\n\n")))
+        << verb;
+  }
+  const std::string advise = run_longca({"advise", "--help"}).out;
+  for (const char* line : {"\n  --plugin FILE ", "\n  --samples N ", "\n  --out FILE.jsonl "}) {
+    EXPECT_THAT(advise, ::testing::HasSubstr(line));
+  }
+}
+
 TEST(Help, UsageNamesTheSuiteThatAVerbTakes) {
   for (const std::string verb : {"bench", "cp", "simulate"}) {
     EXPECT_THAT(run_longca({verb, "--help"}).out,

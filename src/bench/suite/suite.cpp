@@ -54,6 +54,11 @@ Suite load_suite(const std::string& name) {
   if (name.find('=') != std::string::npos) {
     throw_input_error("unknown suite '{}': values of an axis are given as -a {}", name, name);
   }
+  for (const char* axis : {"mask", "kernel", "scheme"}) {
+    const std::vector<std::string> values = find_axis(axis).names();
+    if (std::ranges::find(values, name) == values.end()) continue;
+    throw_input_error("unknown suite '{}'; {} is a {}: -a {}={}", name, name, axis, axis, name);
+  }
   throw_input_error("unknown suite '{}'{}: {} has {}", name, suggestion(name, names),
                     configs_directory().string(),
                     names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
