@@ -79,6 +79,13 @@ Mask documents(std::span<const std::int64_t> cu_seqlens, bool causal, std::int64
   if (left < -1 || right < -1) {
     throw_input_error("the window is ({}, {}): at least 0, or -1 for no limit", left, right);
   }
+  // Before any difference: that of entries which fall may be no number.
+  for (std::size_t i = 1; i < cu_seqlens.size(); ++i) {
+    if (cu_seqlens[i] < cu_seqlens[i - 1]) {
+      throw_input_error("cu_seqlens falls from {} to {} at entry {}", cu_seqlens[i - 1],
+                        cu_seqlens[i], i);
+    }
+  }
   check_tokens(cu_seqlens.back());
   const auto diagonal = [](std::int64_t window) {
     return window < 0 ? kNoLimit : std::min(window, kNoLimit);
@@ -89,10 +96,6 @@ Mask documents(std::span<const std::int64_t> cu_seqlens, bool causal, std::int64
   slices.reserve(cu_seqlens.size());
   for (std::size_t i = 1; i < cu_seqlens.size(); ++i) {
     const Range document{cu_seqlens[i - 1], cu_seqlens[i]};
-    if (document.end < document.begin) {  // of which the difference may be no number
-      throw_input_error("cu_seqlens falls from {} to {} at entry {}", document.begin, document.end,
-                        i);
-    }
     append_band(slices, {document, document, lo, hi});
   }
   return Mask::from_slices(cu_seqlens.back(), cu_seqlens.back(), std::move(slices));

@@ -68,26 +68,16 @@ class ReleasedPlans {
   }
 
   void add(std::unique_ptr<longca_plan> plan) noexcept {
-    if (has_ended(*plan)) return;
+    if (has_ended(plan->mark.get())) return;
     const std::scoped_lock lock(mutex_);
     keep_released(std::move(plan), plans_);
   }
   void end_idle() {
     const std::scoped_lock lock(mutex_);
-    std::erase_if(plans_, [](const auto& plan) { return has_ended(*plan); });
+    std::erase_if(plans_, [](const auto& plan) { return has_ended(plan->mark.get()); });
   }
 
  private:
-  static bool has_ended(const longca_plan& plan) noexcept {
-    if (plan.mark == nullptr) return true;
-    if (plan.mark->is_captured()) return false;
-    try {
-      return plan.mark->reached();
-    } catch (const std::exception&) {
-      return true;  // the device is lost, and all work on it has ended
-    }
-  }
-
   std::mutex mutex_;
   std::vector<std::unique_ptr<longca_plan>> plans_;
 };
@@ -114,23 +104,12 @@ std::unique_ptr<longca_plan> make_plan(const longca_problem& p, const Mask& mask
   return made;
 }
 
-/// Runs call(), which queues work of the plan on the stream, and marks its end, also where a part
-/// of it could not be queued.
+/// Runs call(), which queues work of the plan on the stream, and marks its end.
 template <typename Call>
 void run(longca_plan& plan, Stream stream, const Call& call) {
   const std::scoped_lock lock(plan.calls);
   const DeviceScope scope(plan.problem.device);
-  struct Mark {
-    longca_plan& plan;
-    Stream stream;
-    ~Mark() {
-      try {
-        if (plan.mark) plan.mark->record(stream);
-      } catch (const std::exception&) {  // the device is lost: the next call says so
-      }
-    }
-  };
-  const Mark mark{plan, stream};
+  const EndOfCall end(plan.mark.get(), stream);
   call();
 }
 

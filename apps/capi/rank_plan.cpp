@@ -2,9 +2,12 @@
 
 #include "rank_plan.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -62,23 +65,36 @@ longca_rank_plan::longca_rank_plan(const longca_partition& partition, const long
 }
 
 void longca_rank_plan::wait() const {
-  while (!mark->is_captured() && !idle())
+  while (!mark->is_captured() && !has_ended(mark.get()))
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 namespace longca::capi {
 namespace {
 
-/// Begins a call, after those that came before on any stream.
-void begin(longca_rank_plan& p, Stream stream) {
+/// Runs a call whose tensors are named: after those that came before on any stream, what is copied
+/// in, pass(), and what is copied out. A call that ends amid it is the plan's last.
+template <typename Pass>
+void run_call(longca_rank_plan& p, Stream stream, const Pass& pass) {
   if (p.gpus) p.gpus->end_idle_plans();
   p.mark->hold_up(stream);
-  p.tensors.queue_in(stream);
+  const EndOfCall end(p.mark.get(), stream);
+  try {
+    p.tensors.queue_in(stream);
+    pass();
+    p.tensors.queue_out(stream);
+  } catch (const std::exception& error) {
+    p.failure = *error.what() != '\0' ? error.what() : "no reason";
+    throw;
+  }
 }
 
-void end(longca_rank_plan& p, Stream stream) {
-  p.tensors.queue_out(stream);
-  p.mark->record(stream);
+void refuse_after_failure(const longca_rank_plan& p) {
+  if (p.failure.empty()) return;
+  throw std::runtime_error(fmt::format(
+      "a call of this rank plan failed amid its messages, and ranks may be at different "
+      "ones: release it and make another on all ranks ({})",
+      p.failure));
 }
 
 void run_forward(longca_rank_plan& p, const longca_forward_arguments& a, void* state) {
@@ -95,9 +111,7 @@ void run_forward(longca_rank_plan& p, const longca_forward_arguments& a, void* s
       to += bytes;
     });
   }
-  begin(p, a.stream);
-  p.executor.forward(a.stream);
-  end(p, a.stream);
+  run_call(p, a.stream, [&] { p.executor.forward(a.stream); });
 }
 
 void run_backward(longca_rank_plan& p, const longca_backward_arguments& a, void* state) {
@@ -120,9 +134,7 @@ void run_backward(longca_rank_plan& p, const longca_backward_arguments& a, void*
     p.tensors.add_in(from, to, bytes);
     from += bytes;
   });
-  begin(p, a.stream);
-  p.executor.backward(a.stream);
-  end(p, a.stream);
+  run_call(p, a.stream, [&] { p.executor.backward(a.stream); });
 }
 
 }  // namespace
@@ -210,6 +222,7 @@ longca_status longca_rank_forward(longca_rank_plan* plan, const longca_forward_a
     const std::scoped_lock lock(p.calls);
     const DeviceScope scope(p.problem.device);
     require_aligned(state, kStateAlignment, "state");
+    refuse_after_failure(p);
     run_forward(p, required(arguments, "arguments"), state);
   });
 }
@@ -222,6 +235,7 @@ longca_status longca_rank_backward(longca_rank_plan* plan,
     require_aligned(state, kStateAlignment, "state");
     const std::scoped_lock lock(p.calls);
     const DeviceScope scope(p.problem.device);
+    refuse_after_failure(p);
     run_backward(p, required(arguments, "arguments"), const_cast<void*>(state));
   });
 }

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "callers_tensors.h"
 #include "gpu_group.h"
+#include "keep_released.h"
 #include "longca.h"
 #include "parallel/executor/executor.h"
 #include "parallel/executor/kernel_computer.h"
@@ -24,8 +26,10 @@ struct longca_rank_plan {
                    std::unique_ptr<longca::Communicator> communicator,
                    std::shared_ptr<longca::capi::GpuGroup> gpus);
 
-  /// Whether the device is done with all calls.
-  bool idle() const { return !mark->is_captured() && mark->reached(); }
+  /// Whether the device is done with all calls. Of one that failed the exchanges may still run,
+  /// which `mark` does not follow: such a plan keeps its memory until its group ends.
+  bool idle() const noexcept { return failure.empty() && longca::capi::has_ended(mark.get()); }
+  /// Waits for what `mark` follows.
   void wait() const;
 
   /// Calls visit(data, bytes) for what the backward pass needs of the forward pass besides o.
@@ -52,5 +56,8 @@ struct longca_rank_plan {
   longca::KernelComputer computer;
   longca::Executor executor;
   std::unique_ptr<longca::StreamMark> mark;  ///< the end of the last call
+  /// Why a call ended amid its pass; empty: none did. What the ranks exchange is then not what the
+  /// plan says, and no other call may follow.
+  std::string failure;
   std::mutex calls;
 };

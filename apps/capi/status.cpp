@@ -1,4 +1,4 @@
-// Statuses and versions of longca.h; longca_last_error is apps/host/guarded.cpp's.
+// Statuses, errors and versions of longca.h.
 
 #include "answer.h"
 #include "longca.h"
@@ -10,6 +10,10 @@ extern "C" {
 
 using namespace longca;
 using namespace longca::capi;
+
+const char* longca_last_error(void) {
+  return last_error().c_str();
+}
 
 const char* longca_status_name(longca_status status) {
   switch (status) {

@@ -18,7 +18,3 @@ void set_last_error(const char* sentence) noexcept {
 }
 
 }  // namespace longca
-
-extern "C" const char* longca_last_error(void) {
-  return longca::last_error().c_str();
-}

@@ -3,11 +3,6 @@
 #include <exception>
 #include <string>
 
-extern "C" {
-/// The sentence of last_error; valid until the next function of this thread fails.
-__attribute__((visibility("default"))) const char* longca_last_error(void);
-}
-
 namespace longca {
 
 /// The sentence of the last C function of this thread that failed.
@@ -16,7 +11,7 @@ std::string& last_error();
 void set_last_error(const char* sentence) noexcept;
 
 /// The body of a C function. An exception, which must not reach Python, becomes the return value
-/// `failed`; longca_last_error says why.
+/// `failed`; last_error says why.
 template <typename Result, typename Body>
 Result guarded(Result failed, const Body& body) noexcept {
   try {

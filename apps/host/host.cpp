@@ -38,6 +38,11 @@ void longca_structure_sizes(std::int32_t* sizes) {
   for (std::size_t i = 0; i < kSizes.size(); ++i) sizes[i] = static_cast<std::int32_t>(kSizes[i]);
 }
 
+/// The sentence of last_error; valid until the next function of this thread fails.
+const char* longca_host_last_error() {
+  return last_error().c_str();
+}
+
 /// `code`: "unsupported", "unavailable", "oom" or "crash".
 void longca_reply(void* reply, const char* code, const char* sentence) {
   reply_at(reply).status = {parse_status_code(code).value_or(StatusCode::crash), sentence};

@@ -1,4 +1,5 @@
-// A mask as Python sees it: a handle, and functions that fill the caller's arrays.
+// A mask as Python sees it: a handle, and functions that fill the caller's arrays. The library is
+// loaded for all to bind to, so that none of its functions may have a name of longca.h's.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +30,7 @@ constexpr std::int64_t kNoValues = 0;
 extern "C" {
 
 /// {queries, keys, distinct heads}.
-void longca_mask_shape(const void* handle, std::int64_t* shape) {
+void longca_host_mask_shape(const void* handle, std::int64_t* shape) {
   const Mask& mask = mask_at(handle);
   shape[0] = mask.q_tokens();
   shape[1] = mask.k_tokens();
@@ -38,7 +39,7 @@ void longca_mask_shape(const void* handle, std::int64_t* shape) {
 
 /// The number of slices; fills {q_begin, q_end, k_begin, k_end, type} of each unless `slices` is
 /// null.
-std::int64_t longca_mask_slices(const void* handle, std::int64_t* slices) {
+std::int64_t longca_host_mask_slices(const void* handle, std::int64_t* slices) {
   const auto all = mask_at(handle).slices();
   if (slices != nullptr) {
     for (const MaskSlice& s : all) {
@@ -51,8 +52,8 @@ std::int64_t longca_mask_slices(const void* handle, std::int64_t* slices) {
 
 /// The number of cu_seqlens of document_form, 0 if the mask has none; fills them unless
 /// `cu_seqlens` is null.
-std::int64_t longca_mask_documents(const void* handle, std::int64_t* cu_seqlens,
-                                   std::int32_t* causal) {
+std::int64_t longca_host_mask_documents(const void* handle, std::int64_t* cu_seqlens,
+                                        std::int32_t* causal) {
   return guarded(kNoCount, [&] {
     const auto form = document_form(mask_at(handle));
     if (!form) return kNoValues;
@@ -63,7 +64,7 @@ std::int64_t longca_mask_documents(const void* handle, std::int64_t* cu_seqlens,
 }
 
 /// 1 and {left, right} of window_form, or 0.
-std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
+std::int64_t longca_host_mask_window(const void* handle, std::int64_t* window) {
   return guarded(kNoCount, [&] {
     const auto form = window_form(mask_at(handle));
     if (!form) return kNoValues;
@@ -75,8 +76,9 @@ std::int64_t longca_mask_window(const void* handle, std::int64_t* window) {
 
 /// The largest number of key intervals of a query. Fills begins and ends [max_intervals][queries],
 /// absent intervals empty, unless they are null; refuses if `max_intervals` is too small.
-std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_t max_intervals,
-                              std::int32_t* begins, std::int32_t* ends) {
+std::int64_t longca_host_mask_rows(const void* handle, std::int32_t head,
+                                   std::int64_t max_intervals, std::int32_t* begins,
+                                   std::int32_t* ends) {
   return guarded(kNoCount, [&] {
     const Mask& mask = mask_at(handle);
     const std::int64_t rows = mask.q_tokens();
@@ -99,7 +101,8 @@ std::int64_t longca_mask_rows(const void* handle, std::int32_t head, std::int64_
 }
 
 /// 1 and FlashMask's lt_start, lt_end, ut_start, ut_end [4][keys], or 0.
-std::int64_t longca_mask_columns(const void* handle, std::int32_t head, std::int32_t* columns) {
+std::int64_t longca_host_mask_columns(const void* handle, std::int32_t head,
+                                      std::int32_t* columns) {
   return guarded(kNoCount, [&] {
     const auto form = column_intervals(mask_at(handle), head);
     if (!form) return kNoValues;
@@ -111,8 +114,8 @@ std::int64_t longca_mask_columns(const void* handle, std::int32_t head, std::int
 }
 
 /// Fills TileClass (0 empty, 1 partial, 2 full) of [ceil(queries / m)][ceil(keys / n)] tiles.
-std::int64_t longca_mask_tiles(const void* handle, std::int32_t head, std::int64_t m,
-                               std::int64_t n, std::uint8_t* classes) {
+std::int64_t longca_host_mask_tiles(const void* handle, std::int32_t head, std::int64_t m,
+                                    std::int64_t n, std::uint8_t* classes) {
   return guarded(kNoCount, [&] {
     const BlockBitmap tiles = block_bitmap(mask_at(handle), head, m, n);
     std::ranges::transform(tiles.classes, classes,
@@ -122,7 +125,7 @@ std::int64_t longca_mask_tiles(const void* handle, std::int32_t head, std::int64
 }
 
 /// Sizes of the block lists {query bounds, key bounds, offsets, indices}; all 0 without any.
-void longca_mask_block_sizes(const void* handle, std::int64_t* sizes) {
+void longca_host_mask_block_sizes(const void* handle, std::int64_t* sizes) {
   const BlockLists* blocks = mask_at(handle).blocks();
   std::fill_n(sizes, 4, 0);
   if (blocks == nullptr) return;
@@ -132,8 +135,8 @@ void longca_mask_block_sizes(const void* handle, std::int64_t* sizes) {
   sizes[3] = static_cast<std::int64_t>(blocks->indices.size());
 }
 /// Fills arrays of those sizes, those that are not null: mask.h, BlockLists.
-void longca_mask_blocks(const void* handle, std::int64_t* q_bounds, std::int64_t* k_bounds,
-                        std::int64_t* offsets, std::int32_t* indices) {
+void longca_host_mask_blocks(const void* handle, std::int64_t* q_bounds, std::int64_t* k_bounds,
+                             std::int64_t* offsets, std::int32_t* indices) {
   const BlockLists* blocks = mask_at(handle).blocks();
   if (blocks == nullptr) return;
   const auto fill = [](const auto& from, auto* to) {
@@ -147,8 +150,8 @@ void longca_mask_blocks(const void* handle, std::int64_t* q_bounds, std::int64_t
 
 /// The kept blocks as bits in device memory (attention/kernels/common/block_map.h), and their
 /// {lists, rows, columns, words of a row}; null if that fails.
-const void* longca_mask_block_bits([[maybe_unused]] const void* handle,
-                                   [[maybe_unused]] std::int64_t* shape) {
+const void* longca_host_mask_block_bits([[maybe_unused]] const void* handle,
+                                        [[maybe_unused]] std::int64_t* shape) {
   return guarded(static_cast<const void*>(nullptr), [&]() -> const void* {
 #ifdef LONGCA_WITH_CUDA
     const BlockBits bits = BlockMap::of(mask_at(handle)).bits();

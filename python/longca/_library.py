@@ -71,7 +71,7 @@ lib = _load()
 def check(status):
     """Raises what a status stands for, with the library's sentence."""
     if status != 0:
-        raise _ERRORS[status](lib.longca_last_error().decode())
+        raise _ERRORS[status](lib.longca_last_error().decode(errors="replace"))
 
 
 def made(function, *arguments):

@@ -8,6 +8,7 @@
 namespace longca {
 
 enum class DType : std::uint8_t { float32, bfloat16, float16 };
+inline constexpr DType kDTypes[] = {DType::float32, DType::bfloat16, DType::float16};
 
 /// "float32", "bfloat16", "float16".
 constexpr std::string_view to_string(DType dtype) {
@@ -23,7 +24,7 @@ constexpr std::string_view to_string(DType dtype) {
 }
 
 constexpr std::optional<DType> parse_dtype(std::string_view text) {
-  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+  for (const DType dtype : kDTypes) {
     if (to_string(dtype) == text) return dtype;
   }
   return std::nullopt;

@@ -41,9 +41,12 @@ void append_range(std::vector<std::int64_t>& values, std::string_view what, std:
   if (parts.size() != 3 || parts[2].size() < 2 || parts[2][0] != 'x') {
     throw_input_error("{} '{}' is no range; write FIRST:LAST:xFACTOR, e.g. 1K:64K:x2", what, text);
   }
-  const std::int64_t first = parse_count(what, parts[0]);
-  const std::int64_t last = parse_count(what, parts[1]);
-  const std::int64_t factor = parse_count(what, parts[2].substr(1));
+  const auto part = [&](const char* name, std::string_view digits) {
+    return parse_count(fmt::format("the {} of {} '{}':", name, what, text), digits);
+  };
+  const std::int64_t first = part("first value", parts[0]);
+  const std::int64_t last = part("last value", parts[1]);
+  const std::int64_t factor = part("factor", parts[2].substr(1));
   if (factor < 2)
     throw_input_error("{} '{}' has the factor {}; it must be at least 2", what, text, factor);
   if (first < 1 || last < first) {

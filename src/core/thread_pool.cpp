@@ -12,11 +12,13 @@
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "core/error.h"
 #include "core/parse.h"
+#include "core/system_error.h"
 
 namespace longca {
 
@@ -56,6 +58,16 @@ struct ThreadPool::Impl {
     }
   }
 
+  /// Ends the helpers, which run no loop.
+  void stop() {
+    {
+      const std::scoped_lock lock(mutex);
+      stopping = true;
+    }
+    work_ready.notify_all();
+    for (std::thread& helper : helpers) helper.join();
+  }
+
   void help(int worker) {
     std::uint64_t seen = 0;
     for (;;) {
@@ -74,8 +86,17 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()) {
   LONGCA_CHECK(threads >= 1, "a pool of {} threads", threads);
-  for (int worker = 1; worker < threads; ++worker) {
-    impl_->helpers.emplace_back([impl = impl_.get(), worker] { impl->help(worker); });
+  impl_->helpers.reserve(static_cast<std::size_t>(threads) - 1);
+  try {
+    for (int worker = 1; worker < threads; ++worker) {
+      impl_->helpers.emplace_back([impl = impl_.get(), worker] { impl->help(worker); });
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t started = impl_->helpers.size() + 1;
+    impl_->stop();  // a thread that nobody joined would end the process
+    throw SystemError(
+        fmt::format("{} of {} threads could be started: {}; LONGCA_THREADS asks for fewer", started,
+                    threads, error.code().message()));
   }
 }
 
@@ -84,12 +105,7 @@ ThreadPool::~ThreadPool() {
     static_cast<void>(impl_.release());  // there is nothing to join
     return;
   }
-  {
-    const std::scoped_lock lock(impl_->mutex);
-    impl_->stopping = true;
-  }
-  impl_->work_ready.notify_all();
-  for (std::thread& helper : impl_->helpers) helper.join();
+  impl_->stop();
 }
 
 int ThreadPool::threads() const {

@@ -9,7 +9,8 @@ namespace longca {
 /// A fixed set of threads for parallel loops. The calling thread takes part as worker 0.
 class ThreadPool {
  public:
-  /// `threads` counts the caller; at least 1.
+  /// `threads` counts the caller; at least 1. Throws SystemError that says how many could be
+  /// started, if not all.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

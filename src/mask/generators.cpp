@@ -16,9 +16,6 @@
 namespace longca {
 namespace {
 
-constexpr std::int64_t kDefaultWindow = 1024;
-constexpr std::int64_t kDefaultBlockTokens = 1024;
-
 /// The output of a generator: the slices, and of block-sparse masks the blocks to choose from.
 struct Draft {
   const MaskSpec& spec;
@@ -324,7 +321,7 @@ double estimate_pieces(const MaskSpec& spec) {
   const auto tokens = static_cast<double>(spec.tokens);
   if (traits.uses_blocks) return kept_blocks(spec);
   if (traits.uses_block_tokens)
-    return tokens / static_cast<double>(spec.block_tokens.value_or(1024));
+    return tokens / static_cast<double>(spec.block_tokens.value_or(kDefaultBlockTokens));
   if (!traits.uses_lengths) return 1;
   const OwnLengths* own = find_own_lengths(spec.lengths);
   if (own == nullptr) return tokens / kTokensOfDocument;

@@ -12,6 +12,10 @@
 
 namespace longca {
 
+/// What MaskSpec has of `window` and `block_tokens` where none is given.
+inline constexpr std::int64_t kDefaultWindow = 1024;
+inline constexpr std::int64_t kDefaultBlockTokens = 1024;
+
 /// One of the fourteen masks by name, with its seed and parameters, or one of the user's own
 /// (own_mask.h), which has none. A spec gives bitwise the same mask on every machine.
 struct MaskSpec {
@@ -21,8 +25,9 @@ struct MaskSpec {
   std::string lengths = "prolong64k";  ///< of the masks with documents: see sample_lengths
   /// The documents themselves, in order, of `tokens` together; empty: drawn from `lengths`.
   std::vector<std::int64_t> document_lengths = {};
-  std::optional<std::int64_t> window;  ///< default 1024; of global_sliding_window, its drawn g
-  std::optional<std::int64_t> block_tokens;  ///< block_causal_document, default 1024
+  /// Default kDefaultWindow; of global_sliding_window, its drawn g.
+  std::optional<std::int64_t> window;
+  std::optional<std::int64_t> block_tokens;  ///< block_causal_document: kDefaultBlockTokens
   int heads_q = 1;                           ///< block-sparse masks: head counts of the problem
   int heads_k = 1;
   std::string block_heads = "kv";  ///< one block list per "kv" head or per "query" head

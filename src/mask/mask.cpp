@@ -12,10 +12,11 @@
 namespace longca {
 namespace {
 
-/// Finds two non-empty bands that share a cell in O(n log n): sweeps over the queries, keeps the
-/// bands of the current row ordered by key, and compares neighbours only (M. Shamos and D. Hoey,
-/// "Geometric intersection problems", FOCS 1976). Neighbours suffice because the ends of a band
-/// move by 0 or 1 key per row, so disjoint bands never change order.
+/// Finds two non-empty bands that share a cell, by O(n log n) comparisons and O(n · bands alive in
+/// a row) moves: sweeps over the queries, keeps the bands of the current row ordered by key, and
+/// compares neighbours only (M. Shamos and D. Hoey, "Geometric intersection problems", FOCS 1976).
+/// Neighbours suffice because the ends of a band move by 0 or 1 key per row, so disjoint bands
+/// never change order.
 class OverlapSweep {
  public:
   explicit OverlapSweep(std::span<const Band> bands) : bands_(bands) {

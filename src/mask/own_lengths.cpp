@@ -63,6 +63,15 @@ std::string_view header_value(std::string_view header, std::string_view key) {
   return header;
 }
 
+/// The 'descr' of a header: a text with its quotes, or the beginning of what a structured dtype has
+/// there instead.
+std::string_view dtype_of(std::string_view header) {
+  constexpr std::size_t kShown = 40;
+  const std::string_view value = header_value(header, "'descr'");
+  const std::size_t quote = value.starts_with('\'') ? value.find('\'', 1) : value.npos;
+  return value.substr(0, quote < kShown ? quote + 1 : kShown);
+}
+
 /// A .npy in parts (numpy.lib.format).
 struct Npy {
   std::string_view header;  ///< a Python literal
@@ -103,7 +112,7 @@ std::vector<std::int64_t> parse_npy(std::string_view bytes, const std::string& n
       {"'<u8'", {8, read_elements<std::uint64_t>}}};
   const auto npy = split_npy(bytes);
   if (!npy) throw_input_error("{}: the header of the .npy is cut", name);
-  const std::string_view descr = header_value(npy->header, "'descr'").substr(0, 5);
+  const std::string_view descr = dtype_of(npy->header);
   const auto type = types.find(descr);
   if (type == types.end()) {
     throw_input_error(

@@ -200,6 +200,8 @@ TEST_F(PythonPlugin, OtherEndsCostTheirCellsOnly) {
     expect(run_plugin(failing_plugin("supports", "return " + std::string(answer))), Pass::forward,
            StatusCode::crash, "supports returned " + std::string(answer) + ": None, or a sentence");
   }
+  expect(run_plugin(failing_plugin("plan", "return None")), Pass::forward, StatusCode::crash,
+         "plan returned None, without forward: an object with forward(call) and, where");
   expect(run_plugin(failing_plugin("forward", "import os; os.kill(os.getpid(), 11)")),
          Pass::forward, StatusCode::crash, "was ended by SIGSEGV");
   expect(run_plugin(failing_plugin("forward", "import time; time.sleep(1000)"),

@@ -243,6 +243,13 @@ TEST(CapiMask, WhatIsWrongIsNamed) {
   const std::vector<std::int64_t> falling = {0, 8, 5};
   expect(longca_mask_from_cu_seqlens(falling.data(), 3, 1, -1, -1, &mask),
          "falls from 8 to 5 at entry 2");
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const std::vector<std::int64_t> far = {0, kMax, 5};
+  expect(longca_mask_from_cu_seqlens(far.data(), 3, 1, -1, -1, &mask),
+         "falls from 9223372036854775807 to 5 at entry 2");
+  const std::vector<std::int64_t> deep = {0, -kMax - 1, kMax, 5};
+  expect(longca_mask_from_cu_seqlens(deep.data(), 4, 0, 3, 3, &mask),
+         "falls from 0 to -9223372036854775808 at entry 1");
   const std::vector<std::int64_t> late = {2, 8};
   expect(longca_mask_from_cu_seqlens(late.data(), 2, 1, -1, -1, &mask), "begins with 2");
   const longca_slice reserved{0, 8, 0, 8, LONGCA_SLICE_FULL, 9};

@@ -34,12 +34,14 @@ struct Rank {
   Mail& mail;
   int rank;
   std::map<std::int64_t, std::vector<longca_message>> awaited = {};
+  bool fails = false;
 
   longca_transport transport() { return {this, &start, &finish}; }
   static std::int32_t start(void* self, std::int64_t group, const longca_message* receives,
                             std::size_t receive_count, const longca_message* sends,
                             std::size_t send_count) {
     auto& rank = *static_cast<Rank*>(self);
+    if (rank.fails) return 1;
     rank.awaited[group].assign(receives, receives + receive_count);
     for (std::size_t i = 0; i < send_count; ++i) {
       rank.mail.send(rank.rank, sends[i].peer, sends[i].data, sends[i].bytes);
@@ -295,6 +297,41 @@ TEST(RankPlans, RefuseWrittenRowsThatOverlapAndAStateBetweenWords) {
   EXPECT_THAT(longca_last_error(), HasSubstr("state lies at"));
   longca_rank_plan_release(plan);
   longca_partition_release(partition);
+}
+
+TEST(RankPlans, AfterACallThatFailedAmidItsMessagesAllAreRefused) {
+  const MaskHandle mask = packed_documents({0, kTokens});
+  on_ranks(2, [&](Rank& rank) {
+    const auto [partition, ranges] = partition_of(mask.get(), rank.rank, 2, LONGCA_CPU);
+    const longca_problem problem = small_problem();
+    const longca_transport transport = rank.transport();
+    longca_rank_plan* plan = nullptr;
+    ASSERT_EQ(longca_rank_plan_create(partition, &problem, &transport, &plan), LONGCA_OK);
+    std::vector<float> q = rows_of(random_rows(kHeadsQ, 1), kHeadsQ, ranges);
+    std::vector<float> k = rows_of(random_rows(kHeadsK, 2), kHeadsK, ranges);
+    std::vector<float> o(q.size());
+    longca_forward_arguments arguments{tensor(q, kHeadsQ),
+                                       tensor(k, kHeadsK),
+                                       tensor(k, kHeadsK),
+                                       tensor(o, kHeadsQ),
+                                       {},
+                                       nullptr,
+                                       nullptr};
+    arguments.o.token_stride = kDim;
+    EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_INVALID_ARGUMENT);
+    arguments.o = tensor(o, kHeadsQ);
+    EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_OK)
+        << "a bad argument ends no pass: " << longca_last_error();
+    rank.fails = true;
+    EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_FAILED);
+    const std::string why = longca_last_error();
+    rank.fails = false;
+    EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_FAILED);
+    EXPECT_THAT(longca_last_error(),
+                AllOf(HasSubstr("release it and make another on all ranks"), HasSubstr(why)));
+    longca_rank_plan_release(plan);
+    longca_partition_release(partition);
+  });
 }
 
 /// Leaks are the sanitizer's to find.

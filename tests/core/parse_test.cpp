@@ -64,6 +64,16 @@ TEST(ParseCounts, ListsAndRanges) {
   EXPECT_THAT(parse_counts("tokens", "5:5:x2"), ElementsAre(5));
 }
 
+TEST(ParseCounts, NamesThePartOfARangeThatIsNoNumber) {
+  EXPECT_EQ(error_of([] { parse_counts("tokens", "1K:4K:x1.5"); }),
+            "the factor of tokens '1K:4K:x1.5': '1.5' is not a whole number (such as 4096, 4K or "
+            "1M)");
+  EXPECT_EQ(error_of([] { parse_counts("tokens", "7,1K::x2"); }),
+            "the last value of tokens '1K::x2': '' is not a whole number (such as 4096, 4K or 1M)");
+  EXPECT_THAT(error_of([] { parse_counts("tokens", "a:4K:x2"); }),
+              HasSubstr("the first value of tokens 'a:4K:x2': 'a' is not"));
+}
+
 TEST(ParseCounts, RefusesRangesWithoutEnd) {
   for (const char* text :
        {"1:2", "1:2:3", "1:2:x", "1:2:x1", "1:2:x-2", "2:1:x2", "0:8:x2", "1::x2", ","}) {

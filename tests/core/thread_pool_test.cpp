@@ -1,13 +1,19 @@
 #include "core/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
+
+#include "core/system_error.h"
 
 namespace longca {
 namespace {
@@ -75,6 +81,42 @@ TEST_P(ThreadPoolOf, AForkedProcessRunsItsLoopsAlone) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
+
+// The sanitizers need more addresses than the limit leaves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// Bytes of addresses that this process has.
+std::size_t address_space() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(ThreadPool, WithoutRoomForItsThreadsItThrowsAndEndsThoseItStarted) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    constexpr std::size_t kRoom = std::size_t{200} << 20;  // the stacks of some threads, not of all
+    const rlimit limit{address_space() + kRoom, address_space() + kRoom};
+    ::setrlimit(RLIMIT_AS, &limit);
+    try {
+      const ThreadPool pool(4096);
+    } catch (const SystemError& error) {
+      const std::string what = error.what();
+      const bool is_named = what.find(" of 4096 threads could be started: ") != what.npos;
+      std::size_t threads = 0;
+      for ([[maybe_unused]] const auto& entry :
+           std::filesystem::directory_iterator("/proc/self/task")) {
+        ++threads;
+      }
+      ::_exit(is_named && threads == 1 ? 0 : 2);
+    }
+    ::_exit(3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+#endif
 
 TEST(AvailableCpus, IsAtLeastOne) {
   EXPECT_GE(available_cpus(), 1);

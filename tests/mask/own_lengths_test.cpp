@@ -71,7 +71,10 @@ TEST(OwnLengths, AreReadFromNumPyToo) {
   };
   EXPECT_EQ(error_of_npy(npy<std::int32_t>("<i4", {3, -1})),
             "d.npy: element 1: '-1' is no document's length: a whole number from 1 to 1073741824");
-  EXPECT_THAT(error_of_npy(npy<double>("<f8", {3})), HasSubstr("int32, int64, uint32 or uint64"));
+  EXPECT_THAT(error_of_npy(npy<double>("<f8", {3})),
+              HasSubstr("int32, int64, uint32 or uint64, not '<f8'"));
+  EXPECT_THAT(error_of_npy(npy<double>("<M8[ns]", {3})), HasSubstr(", not '<M8[ns]'"));
+  EXPECT_THAT(error_of_npy(npy<double>("|O", {3})), HasSubstr(", not '|O'"));
   EXPECT_THAT(error_of_npy(npy<std::int32_t>("<i4", {3, 4}, "1, 2")), HasSubstr("one dimension"));
   EXPECT_THAT(error_of_npy(npy<std::int32_t>("<i4", {3, 4}, "3,")),
               HasSubstr("3 lengths of 4 bytes are announced, and 8 bytes follow"));

@@ -74,6 +74,23 @@ def test_a_child_that_is_forked_while_the_first_mask_is_made_ends():
     assert said(FORKED) == ["0"]
 
 
+NO_UTF8 = """
+from longca import _library
+class Last:
+    def longca_last_error(self):
+        return b"rank 1: caf\\xe9"
+_library.lib = Last()
+try:
+    _library.check(5)
+except RuntimeError as error:
+    print(ascii(str(error)))
+"""
+
+
+def test_a_sentence_that_is_no_utf8_is_shown():
+    assert said(NO_UTF8) == ["'rank", "1:", "caf\\ufffd'"]
+
+
 DESTROYED = """
 import os, tempfile, time
 import longca
@@ -98,6 +115,24 @@ def test_a_destroyed_process_group_leaves_no_thread():
     if before == 0:
         pytest.skip("this PyTorch names its threads otherwise")
     assert after == 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="asks typing for overloads")
+def test_what_attention_returns_is_known_by_return_lse():
+    import inspect
+    import typing
+
+    import longca
+
+    both = "tuple[Tensor, Tensor]"
+    seen = []
+    for overload in typing.get_overloads(longca.attention):
+        lse = inspect.signature(overload).parameters["return_lse"]
+        result = typing.get_type_hints(overload)["return"]
+        seen.append((str(lse.annotation).replace("typing.", ""), lse.kind is lse.KEYWORD_ONLY, str(result).replace("torch.", "")))
+    assert seen == [
+        ("Literal[False]", False, "<class 'Tensor'>"), ("Literal[True]", True, both), ("Literal[True]", False, both),
+        ("<class 'bool'>", False, f"typing.Union[Tensor, {both}]")]
 
 
 def test_what_the_package_offers_has_types():

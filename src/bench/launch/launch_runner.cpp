@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "bench/launch/rank_attempt.h"
+#include "bench/launch/request.h"
 #include "bench/plugin_loader.h"
 #include "bench/ranks/rank_trace.h"
 #include "bench/record/environment.h"
 #include "bench/run/run_cells.h"
+#include "parallel/plan/rank_limits.h"
 
 namespace longca {
 namespace {
@@ -41,7 +43,17 @@ Support LaunchRunner::available(const Case& c) const {
   if (options_.start.launcher == Launcher::srun) {
     if (Support here = srun_is_here(); !here.ok()) return here;
   }
-  if (options_.start.several_hosts || c.device == "cpu") return {};
+  if (options_.start.several_hosts) {
+    if (ranks <= kMaxRunningRanks) return {};
+    return Support::unavailable(fmt::format(
+        "{} ranks need a place each, and a launch has at most {}", ranks, kMaxRunningRanks));
+  }
+  if (c.device == "cpu") {
+    const int cores = rank_machine().cores;
+    if (ranks <= max_ranks_of_host(cores)) return {};
+    return Support::unavailable(
+        fmt::format("{} ranks need a place each, and {}", ranks, host_limit(cores)));
+  }
   const int gpus = rank_machine().gpus;
   if (gpus == 0) return Device::available(DeviceKind::cuda);
   if (ranks <= gpus) return {};

@@ -26,8 +26,7 @@ std::string counted(int count, const char* singular, const char* plural) {
 
 bool too_many_ranks(const Case& c, const RankPlaces& places) {
   const int max_ranks = c.device == "cpu" ? places.max_cpu : places.max_cuda;
-  const bool limited = c.device != "cpu" || places.max_cpu > 0;
-  return limited && *c.ranks > max_ranks;
+  return *c.ranks > max_ranks;
 }
 
 /// As schemes see it: that of the ranks themselves, unless another one is asked for.
@@ -41,36 +40,49 @@ bool factor_does_not_divide(const Case& c) {
 
 }  // namespace
 
+std::string host_limit(int cores) {
+  return fmt::format("the {} of this host {} at most {}; a --hostfile names more hosts",
+                     longca::counted(cores, "core"), cores == 1 ? "takes" : "take",
+                     max_ranks_of_host(cores));
+}
+
 RankPlaces places_of(const RankStart& start) {
   if (!start.hostfile.empty()) {
     const HostSlots slots = hostfile_slots(start.hostfile);
+    const std::string limit = fmt::format("the hostfile has {} slots", slots.all);
     return {{slots.all, slots.all, ranks_of_node(slots.of_first_host)},
             slots.all,
             slots.all,
-            fmt::format("the hostfile has {} slots", slots.all),
+            limit,
+            limit,
             true};
   }
   const RankMachine& machine = rank_machine();
   // srun's nodes are unknown here: srun reports itself what is missing.
   if (start.launcher == Launcher::srun) {
+    const std::string limit = fmt::format("a launch has at most {}", kMaxRunningRanks);
     return {{machine.cores, std::max(machine.gpus, 1), ranks_of_node(kRanksPerNode)},
             kMaxRunningRanks,
             kMaxRunningRanks,
-            "",
+            limit,
+            limit,
             true};
   }
   return {{machine.cores, machine.gpus, ranks_of_node(kMaxRunningRanks)},
-          0,
+          max_ranks_of_host(machine.cores),
           machine.gpus,
+          host_limit(machine.cores),
           counted(machine.gpus, "GPU", "GPUs"),
           false};
 }
 
 RankPlaces places_of(const MpiLaunch& launch) {
+  const std::string limit = fmt::format("this launch has {} processes", launch.size);
   return {{launch.size, launch.size, ranks_of_node(launch.per_node)},
           launch.size,
           launch.size,
-          fmt::format("this launch has {} processes", launch.size),
+          limit,
+          limit,
           launch.per_node < launch.size};
 }
 
@@ -79,7 +91,8 @@ void refuse_impossible(std::span<const Case> cases, const RankPlaces& places) {
   if (std::ranges::all_of(cases, [&](const Case& c) { return too_many_ranks(c, places); })) {
     throw_input_error("{} {} {}, and {}", counted(*first.ranks, "rank"),
                       *first.ranks == 1 ? "needs" : "need",
-                      first.device == "cpu" ? "a place each" : "a GPU each", places.limit);
+                      first.device == "cpu" ? "a place each" : "a GPU each",
+                      first.device == "cpu" ? places.limit_cpu : places.limit_cuda);
   }
   if (std::ranges::none_of(cases, [](const Case& c) { return check_transport(c).ok(); })) {
     throw InputError(check_transport(first).reason);

@@ -13,14 +13,17 @@ namespace longca {
 /// Where ranks can be started, and how many.
 struct RankPlaces {
   FoundRanks ranks;
-  /// Maximum ranks of a cell on CPUs and on GPUs; 0: none (more ranks than cores share them).
-  int max_cpu = 0;
-  int max_cuda = 0;
-  std::string limit;  ///< why: "this launch has 8 processes"
+  int max_cpu = 1;         ///< maximum ranks of a cell on CPUs; more than cores share them
+  int max_cuda = 0;        ///< and on GPUs
+  std::string limit_cpu;   ///< why: "this launch has 8 processes"
+  std::string limit_cuda;  ///< likewise
   bool several_hosts = false;
 };
 
-/// On this host, or on those of the hostfile. Throws InputError for a bad hostfile.
+/// How many ranks this host's CPUs take: "the 2 cores of this host take at most 64; …".
+std::string host_limit(int cores);
+
+/// On this host, on those of the hostfile, or by srun. Throws InputError for a bad hostfile.
 RankPlaces places_of(const RankStart& start);
 RankPlaces places_of(const MpiLaunch& launch);
 

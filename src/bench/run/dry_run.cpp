@@ -42,7 +42,7 @@ struct Totals {
   double flops = 0;
   std::int64_t max_bytes = 0;
   std::size_t unknown = 0;  ///< cells whose masks are not made
-  double seconds = 0;       ///< of timing and verifying by their limits, if 7 repetitions fit one
+  double seconds = 0;       ///< of timing and verifying, if both take what their limits are
   std::string last_problem;
 };
 
@@ -177,8 +177,8 @@ void print_totals(std::ostream& out, const Totals& totals, std::size_t listed,
   if (totals.seconds > 0) {
     const auto counted = static_cast<double>(listed - totals.unknown);
     fmt::print(out,
-               "about {} here, by the limits of {} s of timing a cell and {} s of verification a "
-               "problem; longer where {} repetitions take more\n",
+               "at least {} here, where each cell is timed for {} s and each problem verified for "
+               "{} s of CPU time; inputs, plans, and {} repetitions that take longer come on top\n",
                duration(totals.seconds / counted * static_cast<double>(rounds * size.cells)),
                limits.time_limit_s, limits.verify_budget_s, StoppingRule::kMinSamples);
   }

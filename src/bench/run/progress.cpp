@@ -8,8 +8,10 @@
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "bench/launch/rank_machine.h"
+#include "bench/suite/axes.h"
 #include "core/printable.h"
 
 namespace longca {
@@ -24,6 +26,15 @@ std::string describe_case(const Case& c) {
                      text);
 }
 
+/// As the tables print a time: report/format.h, on which this library cannot depend, has the same
+/// digits.
+std::string milliseconds(double ms) {
+  if (ms >= 1000) return fmt::format("{:.0f} ms", ms);
+  if (ms >= 10) return fmt::format("{:.1f} ms", ms);
+  if (ms >= 1) return fmt::format("{:.2f} ms", ms);
+  return fmt::format("{:#.3g} ms", ms);
+}
+
 std::string speed(double tflops) {
   return tflops < 1 ? fmt::format("{:.1f} GFLOP/s", tflops * 1e3)
                     : fmt::format("{:.1f} TFLOP/s", tflops);
@@ -35,12 +46,13 @@ bool failed(const Record& record) {
 
 }  // namespace
 
-std::string describe_record(const Record& record) {
-  std::string text = describe_case(record.c) + ": " + std::string(to_string(record.status.code));
+std::string describe_record(const Record& record, const std::string& axes) {
+  std::string text =
+      fmt::format("{}{}: {}", describe_case(record.c), axes, to_string(record.status.code));
   const auto time = record.metrics.find("time_ms");
   const auto tflops = record.metrics.find("tflops");
   if (time != record.metrics.end() && tflops != record.metrics.end()) {
-    text += fmt::format(", {:.3g} ms, {}", time->second, speed(tflops->second));
+    text += fmt::format(", {}, {}", milliseconds(time->second), speed(tflops->second));
   }
   for (const char* name :
        {"error_o", "error_lse", "error_dq", "error_dk", "error_dv", "error_dsink"}) {
@@ -51,6 +63,26 @@ std::string describe_record(const Record& record) {
   }
   if (!record.status.reason.empty()) text += ": " + record.status.reason;
   return text;
+}
+
+std::unordered_map<std::string, std::string> axes_that_tell_apart(std::span<const Case> cases) {
+  std::unordered_map<std::string, std::vector<const Case*>> by_line;
+  for (const Case& c : cases) by_line[describe_case(c)].push_back(&c);
+  std::unordered_map<std::string, std::string> axes;
+  for (const auto& [line, equal] : by_line) {
+    if (equal.size() == 1) continue;
+    for (const Axis& axis : axis_table()) {
+      const auto first = full_text(axis, *equal.front());
+      const auto is_same = [&](const Case* c) { return full_text(axis, *c) == first; };
+      if (std::ranges::all_of(equal, is_same)) continue;
+      for (const Case* c : equal) {
+        if (const auto value = full_text(axis, *c)) {
+          axes[c->key()] += fmt::format(" {}={}", axis.name, *value);
+        }
+      }
+    }
+  }
+  return axes;
 }
 
 std::string format_duration(double seconds) {
@@ -76,7 +108,13 @@ Progress::~Progress() {
 }
 
 void Progress::started(const Case& c) {
-  draw_bar(round_ + describe_case(c));
+  draw_bar(round_ + describe_case(c) + axes_of(c));
+}
+
+std::string Progress::axes_of(const Case& c) const {
+  if (axes_.empty()) return "";
+  const auto found = axes_.find(c.key());
+  return found == axes_.end() ? "" : found->second;
 }
 
 void Progress::finished(const Record& record, const std::string& output) {
@@ -88,7 +126,8 @@ void Progress::finished(const Record& record, const std::string& output) {
     fmt::print(out_, "{} | {}\n", record.c.kernel, printable(line));
   }
   if (style_ == Style::lines || failed(record)) {
-    fmt::print(out_, "[{}/{}] {}{}\n", done_, cells_, round_, printable(describe_record(record)));
+    fmt::print(out_, "[{}/{}] {}{}\n", done_, cells_, round_,
+               printable(describe_record(record, axes_of(record.c))));
   }
   std::fflush(out_);
 }

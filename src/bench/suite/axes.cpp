@@ -30,7 +30,6 @@ using nlohmann::json;
 constexpr std::int64_t kMaxHeads = 4096;
 constexpr std::int64_t kMaxDim = 1024;
 constexpr std::int64_t kMaxSeed = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kDefaultWindow = 1024;
 
 Names kernel_names() {
   return KernelRegistry::global().names();
@@ -40,11 +39,17 @@ Names mask_names() {
   for (const MaskTraits& mask : mask_table()) names.push_back(mask.name);
   return names;
 }
+template <std::size_t kCount, typename Enum>
+Names names_of_all(const Enum (&values)[kCount]) {
+  Names names;
+  for (const Enum value : values) names.emplace_back(to_string(value));
+  return names;
+}
 Names dtype_names() {
-  return {"float32", "bfloat16", "float16"};
+  return names_of_all(kDTypes);
 }
 Names pass_names() {
-  return {"forward", "backward", "step"};
+  return names_of_all(kPasses);
 }
 Names length_names() {
   const auto names = length_distribution_names();
@@ -66,6 +71,12 @@ Names device_names() {
 Names mode_names() {
   return measure_mode_names();
 }
+
+/// PyTorch's, TensorFlow's and LLVM's.
+constexpr Alias kDTypeAliases[] = {{"bf16", "bfloat16"}, {"fp16", "float16"},  {"f16", "float16"},
+                                   {"half", "float16"},  {"fp32", "float32"},  {"f32", "float32"},
+                                   {"float", "float32"}, {"single", "float32"}};
+constexpr Alias kDeviceAliases[] = {{"gpu", "cuda"}};
 
 Axis heads_axis() {
   Axis axis{.name = "heads",
@@ -122,7 +133,8 @@ Axis dim_axis() {
 Axis window_axis() {
   Axis axis{.name = "window",
             .values = "COUNT|auto",
-            .help = "reach of sliding windows; auto: 1024, or as many as global tokens",
+            .help = fmt::format("reach of sliding windows; auto: {}, or as many as global tokens",
+                                kDefaultWindow),
             .standard = "auto"};
   axis.parse = counts_or_word("window", 0, kMaxTokens, "auto");
   axis.applies = [](const MaskTraits& mask) { return mask.uses_window; };
@@ -159,14 +171,16 @@ Axis softcap_axis() {
   return quiet(field_axis<&Case::softcap>("softcap", std::move(axis)));
 }
 
+Axis dtype_axis() {
+  Axis axis = name_axis<&Case::dtype>("dtype", "type of q, k, v and o", "bfloat16", dtype_names);
+  axis.parse = names_of("dtype", dtype_names, kDTypeAliases);
+  return axis;
+}
+
 Axis device_axis() {
   Axis axis = name_axis<&Case::device>("device", "where kernels run; found: a GPU if there is one",
                                        "cpu", device_names);
-  axis.parse =
-      [parse = names_or_word("device", device_names, std::string(kFound))](std::string_view text) {
-        if (text == "gpu") throw_input_error("unknown device 'gpu' (did you mean 'cuda'?)");
-        return parse(text);
-      };
+  axis.parse = names_or_word("device", device_names, std::string(kFound), kDeviceAliases);
   axis.assign = [](Case& c, const std::string& value) {
     const bool gpu = value == kFound && Device::available(DeviceKind::cuda).ok();
     c.device = value != kFound ? value : gpu ? "cuda" : "cpu";
@@ -291,8 +305,7 @@ std::vector<Axis> make_table() {
       count_axis<&Case::tokens>("tokens", "tokens", "length of the sequence", "4K", 1, kMaxTokens));
   table.push_back(heads_axis());
   table.push_back(dim_axis());
-  table.push_back(
-      name_axis<&Case::dtype>("dtype", "type of q, k, v and o", "bfloat16", dtype_names));
+  table.push_back(dtype_axis());
   table.push_back(name_axis<&Case::pass>(
       "pass", "forward, backward, or step: one after the other, timed as one", "forward,backward",
       pass_names));
@@ -309,9 +322,9 @@ std::vector<Axis> make_table() {
       "inputs", "values of q and k: normal, in topics, 3 n, a liked first key, growing scores",
       "normal", input_names)));
   table.push_back(window_axis());
-  table.push_back(count_axis<&Case::block_tokens>("block_tokens", "block_tokens",
-                                                  "block of block_causal_document", "1024", 1,
-                                                  kMaxTokens, block_tokens));
+  table.push_back(count_axis<&Case::block_tokens>(
+      "block_tokens", "block_tokens", "block of block_causal_document",
+      to_text(kDefaultBlockTokens), 1, kMaxTokens, block_tokens));
   table.push_back(density_axis());
   table.push_back(count_axis<&Case::block>(
       "block", "block", "tokens of a block of block-sparse masks", "128", 1, kMaxTokens, blocks));

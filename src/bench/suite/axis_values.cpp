@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -49,8 +50,17 @@ std::pair<std::int64_t, std::int64_t> parse_pair(std::string_view axis, std::str
 /// The canonical value of an item that is none of an axis's names; nothing if it has none.
 using OtherValue = std::function<std::optional<std::string>(std::string_view item)>;
 
-ValueParser names_or(std::string axis, std::vector<std::string> (*names)(), OtherValue other) {
-  return [axis = std::move(axis), names, other = std::move(other)](std::string_view text) {
+/// " (did you mean 'bfloat16'?)" or "".
+std::string suggestion_of(std::string_view item, const std::vector<std::string>& known,
+                          std::span<const Alias> aliases) {
+  const auto alias = std::ranges::find(aliases, item, &Alias::theirs);
+  return alias == aliases.end() ? suggestion(item, known)
+                                : fmt::format(" (did you mean '{}'?)", alias->ours);
+}
+
+ValueParser names_or(std::string axis, std::vector<std::string> (*names)(), OtherValue other,
+                     std::span<const Alias> aliases = {}) {
+  return [axis = std::move(axis), names, other = std::move(other), aliases](std::string_view text) {
     const std::vector<std::string> known = names();
     DistinctTexts values;
     for (const auto item : split_list(axis, text)) {
@@ -61,7 +71,7 @@ ValueParser names_or(std::string axis, std::vector<std::string> (*names)(), Othe
       } else if (auto value = other(item)) {
         values.add(std::move(*value));
       } else {
-        const std::string near = suggestion(item, known);
+        const std::string near = suggestion_of(item, known, aliases);
         throw_input_error(
             "unknown {} '{}'{}", axis, item,
             near.empty() ? fmt::format(" (known: {})", fmt::join(known, ", ")) : near);
@@ -198,21 +208,33 @@ ValueParser dim_pairs(const std::string& axis, std::int64_t high) {
   };
 }
 
-ValueParser names_of(std::string axis, std::vector<std::string> (*names)()) {
-  return names_or(std::move(axis), names, [](std::string_view) { return std::nullopt; });
+ValueParser names_of(std::string axis, std::vector<std::string> (*names)(),
+                     std::span<const Alias> aliases) {
+  return names_or(
+      std::move(axis), names, [](std::string_view) { return std::nullopt; }, aliases);
 }
 
-ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word) {
-  return names_or(std::move(axis), names, [word = std::move(word)](std::string_view item) {
-    return item == word ? std::optional(word) : std::nullopt;
-  });
+ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word,
+                          std::span<const Alias> aliases) {
+  return names_or(
+      std::move(axis), names,
+      [word = std::move(word)](std::string_view item) {
+        return item == word ? std::optional(word) : std::nullopt;
+      },
+      aliases);
 }
 
 ValueParser names_or_files(std::string axis, std::vector<std::string> (*names)(),
                            std::string (*read)(const std::filesystem::path& file)) {
-  return names_or(std::move(axis), names, [read](std::string_view item) {
+  ValueParser of_list = names_or(std::move(axis), names, [read](std::string_view item) {
     return means_file(item) ? std::optional(read(item)) : std::nullopt;
   });
+  return [of_list = std::move(of_list), read](std::string_view text) {
+    std::error_code unreadable;
+    const bool is_one_file = text.find(',') != text.npos && means_file(text) &&
+                             std::filesystem::is_regular_file(text, unreadable);
+    return is_one_file ? std::vector{read(text)} : of_list(text);
+  };
 }
 
 std::pair<int, int> split_pair(const std::string& value) {

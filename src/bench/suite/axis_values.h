@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -41,13 +42,22 @@ ValueParser numbers_or_zero(const std::string& axis, double low, double high);
 ValueParser head_pairs(const std::string& axis, std::int64_t high);
 /// Counts and geometric ranges, or "DQK:DV" with DV ≤ DQK; "D:D" is "D".
 ValueParser dim_pairs(const std::string& axis, std::int64_t high);
-/// Names out of a closed set; "all" is every one. Unknown ones suggest the nearest.
-ValueParser names_of(std::string axis, std::vector<std::string> (*names)());
+/// A name of another program's, and ours, which the error about it suggests.
+struct Alias {
+  std::string_view theirs;
+  std::string_view ours;
+};
+
+/// Names out of a closed set; "all" is every one. Unknown ones suggest the nearest. `aliases` must
+/// outlive the parser.
+ValueParser names_of(std::string axis, std::vector<std::string> (*names)(),
+                     std::span<const Alias> aliases = {});
 /// The same, or `word` by itself, which "all" does not stand for.
-ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word);
+ValueParser names_or_word(std::string axis, std::vector<std::string> (*names)(), std::string word,
+                          std::span<const Alias> aliases = {});
 
 /// The same, or a file (own_file.h: a '/' or a '.' is in it), for which `read` gives the canonical
-/// value; "all" stands for no file.
+/// value; "all" stands for no file. A file with commas in its name is named alone.
 ValueParser names_or_files(std::string axis, std::vector<std::string> (*names)(),
                            std::string (*read)(const std::filesystem::path& file));
 

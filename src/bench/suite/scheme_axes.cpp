@@ -1,8 +1,10 @@
 #include "bench/suite/scheme_axes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "parallel/schemes/scheme.h"
+#include "parallel/transport/transports.h"
 
 namespace longca {
 namespace {
@@ -31,15 +33,19 @@ std::vector<std::string> shard_names() {
 }
 
 std::vector<std::string> transport_names() {
-  return {"mpi", "nccl", "peer"};
+  std::vector<std::string> names{"mpi"};
+  const auto on_gpus = cuda_transport_names();
+  names.insert(names.end(), on_gpus.begin(), on_gpus.end());
+  return names;
 }
 
 Support check_transport(const Case& c) {
   const bool on_cpus = c.device == "cpu";
   if (on_cpus == (c.transport == "mpi")) return {};
   return Support::unsupported(
-      fmt::format("the transport {} does not carry messages between {}", c.transport.value_or(""),
-                  on_cpus ? "CPUs: there it is mpi" : "GPUs: there it is nccl or peer"));
+      fmt::format("the transport {} does not carry messages between {}: there it is {}",
+                  c.transport.value_or(""), on_cpus ? "CPUs" : "GPUs",
+                  on_cpus ? "mpi" : fmt::format("{}", fmt::join(cuda_transport_names(), " or "))));
 }
 
 void fill_in_scheme(Case& c, int ranks_per_node) {

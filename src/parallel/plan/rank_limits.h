@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 namespace longca {
@@ -12,5 +13,16 @@ inline constexpr std::int64_t kMaxRanks = 1 << 20;
 /// those of the C library, whose callers are such processes. A larger number is a mistake, as no
 /// machine has so many GPUs.
 inline constexpr int kMaxRunningRanks = 1 << 16;
+
+/// Ranks on one host's CPUs, where those that are more than its cores take turns: so many for each
+/// core, or kMinRanksOfHost where that is more, for schemes to be tried out on a laptop.
+inline constexpr int kRanksPerCore = 8;
+inline constexpr int kMinRanksOfHost = 64;
+
+/// Max ranks on the CPUs of a host of which this process may use `cores`.
+constexpr int max_ranks_of_host(int cores) {
+  return std::clamp(cores, kMinRanksOfHost / kRanksPerCore, kMaxRunningRanks / kRanksPerCore) *
+         kRanksPerCore;
+}
 
 }  // namespace longca

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 
 namespace longca {
 namespace {
@@ -14,6 +17,17 @@ struct Answer {
   int of_rank = -1;                ///< of a refusal; −1: of all ranks, or none refused
   std::array<char, 512> reason{};  ///< truncated, null-terminated
 };
+
+/// The beginning of a UTF-8 text that fits into `bytes`, without a character that is cut.
+std::string_view beginning_of(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  const auto continues = [&](std::size_t at) {
+    return (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+  };
+  std::size_t end = bytes;
+  while (end > 0 && bytes - end < 3 && continues(end)) --end;
+  return text.substr(0, continues(end) ? bytes : end);
+}
 
 /// The first refusal among the ranks' answers, or ok.
 Answer verdict_of(const std::vector<Answer>& answers) {
@@ -33,7 +47,8 @@ Answer verdict_of(const std::vector<Answer>& answers) {
 Support agree(RankMessages& control, const Support& mine) {
   Answer answer;
   answer.code = mine.code;
-  mine.reason.copy(answer.reason.data(), answer.reason.size() - 1);
+  beginning_of(mine.reason, answer.reason.size() - 1)
+      .copy(answer.reason.data(), answer.reason.size());
   const Answer verdict = let_first_decide(control, answer, verdict_of);
   const std::string reason = verdict.reason.data();
   if (verdict.of_rank < 0) return {verdict.code, reason};

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <array>
 
 #include "core/error.h"
@@ -15,8 +17,9 @@ void check_cuda_transport(const std::string& transport) {
   for (const std::string& name : cuda_transport_names()) {
     if (name == transport) return;
   }
-  throw_input_error("there is no transport '{}' between GPUs{}: nccl or peer", transport,
-                    suggestion(transport, cuda_transport_names()));
+  throw_input_error("there is no transport '{}' between GPUs{}: {}", transport,
+                    suggestion(transport, cuda_transport_names()),
+                    fmt::join(cuda_transport_names(), " or "));
 }
 
 }  // namespace longca

@@ -10,6 +10,7 @@
 #include "bench/launch/launcher.h"
 #include "bench/launch/rank_machine.h"
 #include "bench/launch/request.h"
+#include "parallel/plan/rank_limits.h"
 #include "support/temp_directory.h"
 
 namespace longca::testing {
@@ -273,7 +274,7 @@ Case over(int ranks, const std::string& device = "cpu") {
 }
 
 TEST(Request, IsRefusedOnlyIfNoCellCanRun) {
-  const RankPlaces two_gpus{{.cpu = 8, .cuda = 2}, 0, 2, "there are 2 GPUs", false};
+  const RankPlaces two_gpus{{.cpu = 8, .cuda = 2}, 64, 2, host_limit(8), "there are 2 GPUs", false};
   const auto refuse = [&](std::vector<Case> cases) { refuse_impossible(cases, two_gpus); };
   refuse({over(64), over(4, "cuda")});
   expect_input_error(
@@ -281,6 +282,13 @@ TEST(Request, IsRefusedOnlyIfNoCellCanRun) {
         refuse({over(4, "cuda"), over(8, "cuda")});
       },
       "4 ranks need a GPU each, and there are 2 GPUs");
+  expect_input_error(
+      [&] {
+        refuse({over(65), over(100000)});
+      },
+      "65 ranks need a place each, and the 8 cores of this host take at most 64; a "
+      "--hostfile names more hosts");
+  refuse({over(64), over(100000)});
   Case odd = over(4);
   odd.factor = 3;
   refuse({odd, over(4)});
@@ -290,6 +298,20 @@ TEST(Request, IsRefusedOnlyIfNoCellCanRun) {
   refuse({lost, over(4)});
   expect_input_error([&] { refuse({lost}); },
                      "the transport peer does not carry messages between CPUs");
+}
+
+TEST(Request, AHostTakesSeveralRanksForEachCore) {
+  EXPECT_EQ(max_ranks_of_host(1), 64);
+  EXPECT_EQ(max_ranks_of_host(8), 64);
+  EXPECT_EQ(max_ranks_of_host(16), 128);
+  EXPECT_EQ(max_ranks_of_host(1 << 20), kMaxRunningRanks);
+  EXPECT_EQ(host_limit(1).find("the 1 core of this host takes at most 64"), 0U);
+  const RankPlaces here = places_of(RankStart{});
+  EXPECT_EQ(here.max_cpu, max_ranks_of_host(rank_machine().cores));
+  EXPECT_EQ(here.limit_cpu, host_limit(rank_machine().cores));
+  const RankPlaces slurm = places_of(RankStart{.launcher = Launcher::srun});
+  expect_input_error([&] { refuse_impossible(std::vector{over(65537)}, slurm); },
+                     "65537 ranks need a place each, and a launch has at most 65536");
 }
 
 TEST(Request, HasAHashOfItsCells) {

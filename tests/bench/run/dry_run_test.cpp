@@ -59,8 +59,9 @@ skip = "not today"
       "naive   causal    1024  4:2    32   float32  forward   0.269 #  seed=42 device=cpu "
       "mode=burst\n"
       "3 cells of 2 problems, 2.148 GFLOP once through, at most # MiB\n" +
-          fmt::format("about {:.0f} s here, by the limits of 1 s of timing a cell and 10 s of "
-                      "verification a problem; longer where 7 repetitions take more\n",
+          fmt::format("at least {:.0f} s here, where each cell is timed for 1 s and each problem "
+                      "verified for 10 s of CPU time; inputs, plans, and 7 repetitions that take "
+                      "longer come on top\n",
                       3 * 1 + 2 * 10.0 / available_cpus()) +
           "1 left out by the suite: not today\n");
 }

@@ -66,6 +66,52 @@ TEST(Progress, NamesTheRoundAndCountsWhatIsLeft) {
   EXPECT_EQ(text, "[1/4] round 2 of 3, naive causal 4096 forward: ok, 3.25 ms, 500.0 GFLOP/s\n");
 }
 
+TEST(Progress, TellsCellsApartWhoseLinesWouldBeEqual) {
+  std::vector<Record> records(4, example(StatusCode::ok));
+  records[0].c.lengths = "pile";
+  records[1].c.lengths = "prolong64k";
+  records[1].c.sink = 1;
+  records[2].c.lengths = "pile";
+  records[2].c.pass = Pass::backward;
+  records[3].c.tokens = 64;
+  std::vector<Case> cases;
+  for (const Record& record : records) cases.push_back(record.c);
+  const auto axes = axes_that_tell_apart(cases);
+  EXPECT_EQ(axes.size(), 2U);
+  EXPECT_EQ(axes.at(cases[0].key()), " sink=0 lengths=pile");
+  EXPECT_EQ(axes.at(cases[1].key()), " sink=1 lengths=prolong64k");
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
+  {
+    Progress progress(4, Progress::Style::lines, file.get());
+    progress.tell_apart(cases);
+    for (const Record& record : records) progress.finished(record, "");
+  }
+  std::string text(4096, '\0');
+  std::rewind(file.get());
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  EXPECT_EQ(
+      text,
+      "[1/4] naive causal 4096 forward sink=0 lengths=pile: ok, 3.25 ms, 500.0 GFLOP/s\n"
+      "[2/4] naive causal 4096 forward sink=1 lengths=prolong64k: ok, 3.25 ms, 500.0 GFLOP/s\n"
+      "[3/4] naive causal 4096 backward: ok, 3.25 ms, 500.0 GFLOP/s\n"
+      "[4/4] naive causal 64 forward: ok, 3.25 ms, 500.0 GFLOP/s\n");
+}
+
+TEST(Progress, TimesHaveTheDigitsOfTheTables) {
+  const auto shown_time = [](double ms) {
+    Record record = example(StatusCode::ok);
+    record.metrics["time_ms"] = ms;
+    const std::string text = describe_record(record);
+    return text.substr(text.find("ok, ") + 4, text.rfind(',') - text.find("ok, ") - 4);
+  };
+  EXPECT_EQ(shown_time(1955.2), "1955 ms");
+  EXPECT_EQ(shown_time(123.44), "123.4 ms");
+  EXPECT_EQ(shown_time(12.34), "12.3 ms");
+  EXPECT_EQ(shown_time(1.5), "1.50 ms");
+  EXPECT_EQ(shown_time(0.5), "0.500 ms");
+  EXPECT_EQ(shown_time(0.01234), "0.0123 ms");
+}
+
 TEST(Progress, SilentIsSilent) {
   EXPECT_EQ(shown(Progress::Style::silent, {StatusCode::ok, StatusCode::crash}), "");
 }

@@ -29,6 +29,20 @@ TEST(OwnFiles, AValueOfLengthsIsAFileIfItIsNoName) {
   expect_input_error([&] { axis.parse("./pille"); }, "cannot read ./pille");
 }
 
+TEST(OwnFiles, AFileWithCommasInItsNameIsNamedAlone) {
+  const TempDirectory folder;
+  write_file(folder / "a,b.txt", "30 34");
+  write_file(folder / "m,n.json", R"({"tokens":4,"slices":[]})");
+  const auto lengths = find_axis("lengths").parse((folder / "a,b.txt").string());
+  ASSERT_EQ(lengths.size(), 1U);
+  EXPECT_TRUE(lengths[0].starts_with("a_b.txt-")) << lengths[0];
+  const auto mask = find_axis("mask").parse((folder / "m,n.json").string());
+  ASSERT_EQ(mask.size(), 1U);
+  EXPECT_TRUE(mask[0].starts_with("m_n.json-")) << mask[0];
+  expect_input_error([&] { find_axis("lengths").parse("pile," + (folder / "a,b.txt").string()); },
+                     "cannot read " + (folder / "a").string());
+}
+
 /// A case with the documents of a file.
 Case case_of(const std::filesystem::path& file) {
   Case c;

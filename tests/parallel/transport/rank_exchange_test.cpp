@@ -103,6 +103,21 @@ TEST(RankExchange, ALongReasonIsCutAndStillThatOfAll) {
   EXPECT_THAT(reasons_of({no, no}), Each(std::string(511, 'x')));
 }
 
+TEST(RankExchange, ALongReasonIsCutBetweenCharacters) {
+  for (const std::string character : {"é", "−", "😀"}) {
+    for (std::size_t shift = 0; shift < character.size(); ++shift) {
+      std::string reason(shift, 'x');
+      while (reason.size() < 1000) reason += character;
+      const std::size_t whole = shift + (511 - shift) / character.size() * character.size();
+      const Support no{StatusCode::unavailable, reason};
+      EXPECT_THAT(reasons_of({no, no}), Each(reason.substr(0, whole))) << shift;
+    }
+  }
+  // No UTF-8: cut anywhere.
+  const Support no{StatusCode::unavailable, std::string(2000, '\x80')};
+  EXPECT_THAT(reasons_of({no, no}), Each(std::string(511, '\x80')));
+}
+
 TEST(RankExchange, AFailureOfOneRankIsThrownOnAll) {
   const auto [thrown, messages] = on_ranks<std::string>(3, [](RankMessages& control) {
     const Support mine = attempt([&] {

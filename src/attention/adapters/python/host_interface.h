@@ -53,8 +53,8 @@ struct LongcaBackward {
   void* stream;
 };
 
-/// `kernel` is a kernel's name, `mask` a handle for longca_mask_*. Each callback answers through
-/// longca_reply(reply, …); no answer means `ok`.
+/// `kernel` is a kernel's name, `mask` a handle for longca_host_mask_*. Each callback answers
+/// through longca_reply(reply, …); no answer means `ok`.
 struct LongcaCallbacks {
   void (*supports)(void* reply, const char* kernel, const LongcaProblem* problem, const void* mask);
   /// Returns the plan's number, which the following callbacks take.

@@ -57,15 +57,14 @@ PeerMemory::Block& PeerMemory::find_block(std::int64_t bytes) {
 }
 
 void* PeerMemory::allocate(std::int64_t bytes) {
-  void* data = nullptr;
+  Block* block = nullptr;
   throw_together(control_, attempt([&] {
-                   Block& block = find_block(bytes);
-                   device_.fill(block.memory.data(), 0, block.memory.bytes());
+                   block = &find_block(bytes);
+                   device_.fill(block->memory.data(), 0, block->memory.bytes());
                    device_.synchronize();
-                   block.used = true;
-                   data = block.memory.data();
                  }));
-  return data;
+  block->used = true;  // not before: where another rank fails, nobody is given a block
+  return block->memory.data();
 }
 
 void PeerMemory::release(void* data) noexcept {

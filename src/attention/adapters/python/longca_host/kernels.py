@@ -30,6 +30,12 @@ class Call:
                 setattr(self, name, Tensor.of(getattr(arguments, name)))
 
 
+def short(value):
+    """repr(value), the rest of a long one left out."""
+    text = repr(value)
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
 def first_line(error):
     text = str(error).strip()
     line = text.splitlines()[0][:400] if text else ""
@@ -122,7 +128,14 @@ class Host:
             kept = Problem.from_buffer_copy(problem.contents)
             device = kept.device_code
             before = self.library.bytes_in_use(device)
-            self._plans[number] = module.plan(kept, Mask(self.library, mask))
+            made = module.plan(kept, Mask(self.library, mask))
+            for name in ("forward", "backward") if kept.backward else ("forward",):
+                if not callable(getattr(made, name, None)):
+                    raise TypeError(
+                        f"plan returned {short(made)}, without {name}: an object with forward(call) "
+                        "and, where problem.backward, backward(call)"
+                    )
+            self._plans[number] = made
             self._found_in_use[number] = (device, before)
             return number
 

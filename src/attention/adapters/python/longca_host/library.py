@@ -105,9 +105,11 @@ class Callbacks(Structure):
     ]
 
 
-_FUNCTIONS = {  # name: (result, arguments)
+# name: (result, arguments). "longca_host_" where longca.h has the rest of the name: a plug-in that is
+# linked to liblongca.so would bind to ours.
+_FUNCTIONS = {
     "longca_structure_sizes": (None, [POINTER(c_int32)]),
-    "longca_last_error": (c_char_p, []),
+    "longca_host_last_error": (c_char_p, []),
     "longca_reply": (None, [c_void_p, c_char_p, c_char_p]),
     "longca_reply_note": (None, [c_void_p, c_char_p, c_char_p]),
     "longca_reply_number": (None, [c_void_p, c_char_p, c_double]),
@@ -119,19 +121,19 @@ _FUNCTIONS = {  # name: (result, arguments)
     "longca_stream": (c_void_p, [c_int32]),
     "longca_available_bytes": (c_int64, [c_int32]),
     "longca_bytes_in_use": (c_int64, [c_int32]),
-    "longca_mask_shape": (None, [c_void_p, POINTER(c_int64)]),
-    "longca_mask_slices": (c_int64, [c_void_p, POINTER(c_int64)]),
-    "longca_mask_documents": (c_int64, [c_void_p, POINTER(c_int64), POINTER(c_int32)]),
-    "longca_mask_window": (c_int64, [c_void_p, POINTER(c_int64)]),
-    "longca_mask_rows": (
+    "longca_host_mask_shape": (None, [c_void_p, POINTER(c_int64)]),
+    "longca_host_mask_slices": (c_int64, [c_void_p, POINTER(c_int64)]),
+    "longca_host_mask_documents": (c_int64, [c_void_p, POINTER(c_int64), POINTER(c_int32)]),
+    "longca_host_mask_window": (c_int64, [c_void_p, POINTER(c_int64)]),
+    "longca_host_mask_rows": (
         c_int64,
         [c_void_p, c_int32, c_int64, POINTER(c_int32), POINTER(c_int32)],
     ),
-    "longca_mask_columns": (c_int64, [c_void_p, c_int32, POINTER(c_int32)]),
-    "longca_mask_tiles": (c_int64, [c_void_p, c_int32, c_int64, c_int64, POINTER(c_uint8)]),
-    "longca_mask_block_sizes": (None, [c_void_p, POINTER(c_int64)]),
-    "longca_mask_blocks": (None, [c_void_p] + 3 * [POINTER(c_int64)] + [POINTER(c_int32)]),
-    "longca_mask_block_bits": (c_void_p, [c_void_p, POINTER(c_int64)]),
+    "longca_host_mask_columns": (c_int64, [c_void_p, c_int32, POINTER(c_int32)]),
+    "longca_host_mask_tiles": (c_int64, [c_void_p, c_int32, c_int64, c_int64, POINTER(c_uint8)]),
+    "longca_host_mask_block_sizes": (None, [c_void_p, POINTER(c_int64)]),
+    "longca_host_mask_blocks": (None, [c_void_p] + 3 * [POINTER(c_int64)] + [POINTER(c_int32)]),
+    "longca_host_mask_block_bits": (c_void_p, [c_void_p, POINTER(c_int64)]),
     "longca_copy_tensor": (c_int, [POINTER(CTensor), POINTER(CTensor), c_void_p]),
     "longca_torch_offer": (None, [c_void_p, c_int64]),
     "longca_torch_withdraw": (None, []),
@@ -151,8 +153,8 @@ loaded = None  # the Library of this process, once there is one
 
 
 class Library:
-    """The library's functions without "longca_" in their names, typed. `path`: its file; `of_rank`:
-    whether it is the library of ranks."""
+    """The library's functions without "longca_" or "longca_host_" in their names, typed. `path`: its
+    file; `of_rank`: whether it is the library of ranks."""
 
     def __init__(self, path, of_rank=False):
         global loaded
@@ -164,7 +166,7 @@ class Library:
         for name, (result, arguments) in functions.items():
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
-            setattr(self, name[len("longca_") :], function)
+            setattr(self, name.removeprefix("longca_").removeprefix("host_"), function)
         self._compare_structures()
         loaded = self
 
