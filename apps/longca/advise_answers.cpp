@@ -41,7 +41,7 @@ void Simulator::require_ranks(std::int64_t ranks) const {
 }
 
 void Simulator::add_choices(std::span<const Case> cells, const advise::AdviceOptions& options,
-                            advise::Advice& advice) {
+                            advise::Advice& advice, Transport transport) {
   const std::int64_t ranks = advice.problem.ranks.value();
   try {
     require_ranks(ranks);
@@ -56,7 +56,7 @@ void Simulator::add_choices(std::span<const Case> cells, const advise::AdviceOpt
   const auto cluster = asked_ ? asked_ : cluster_of_card(card_.name, ranks);
   if (!cluster) return;
   if (!rates_) learn_rates();
-  add_simulated_choices(*cluster, *rates_, files_, cells, options, advice);
+  add_simulated_choices(*cluster, *rates_, files_, cells, options, advice, transport);
 }
 
 /// Of slice only where the platform's page does not have its times.
@@ -111,7 +111,9 @@ std::vector<advise::Advice> answer_problems(const AxisValues& given, advise::Adv
     answers.push_back(advise_over_ranks(advisors.evidence, asked.problem, variants, options));
     advise::Advice& advice = answers.back();
     const std::size_t measured = advice.choices.size();
-    advisors.simulator.add_choices(asked.cells, options, advice);
+    advisors.simulator.add_choices(
+        asked.cells, options, advice,
+        given.contains("transport") ? Transport::asked : Transport::found);
     if (advice.choices.size() > measured) {
       advice.find_out = advise::command_over_ranks(asked.problem, variants, options);
     }

@@ -33,7 +33,7 @@ class Simulator {
   /// As add_simulated_choices does, on the asked cluster or the smallest of the card's that has as
   /// many GPUs; nothing where there is none. An asked cluster with fewer excludes every scheme.
   void add_choices(std::span<const Case> cells, const advise::AdviceOptions& options,
-                   advise::Advice& advice);
+                   advise::Advice& advice, Transport transport);
 
  private:
   void learn_rates();

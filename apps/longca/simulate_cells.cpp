@@ -17,6 +17,8 @@
 #include "bench/ranks/rank_trace.h"
 #include "bench/suite/axes.h"
 #include "bench/suite/scheme_axes.h"
+#include "core/counted.h"
+#include "core/rounding.h"
 #include "core/thread_pool.h"
 #include "parallel/executor/kernel_computer.h"
 #include "parallel/plan/explain.h"
@@ -336,6 +338,11 @@ class CellSimulation {
   std::vector<ExplainedPass> passes_;  ///< to be explained
 };
 
+/// Whether copies into each other's memory would have to reach other hosts.
+bool peer_leaves_node(const Case& c, const simulate::Cluster& cluster) {
+  return c.transport == "peer" && c.ranks.value() > cluster.platform.node.gpus;
+}
+
 /// What the case's exchanges are timed by, where it is not by links of the platform's own and of
 /// its transport; "" otherwise.
 std::string foreign_links(const Case& c, const cost::Platform& platform) {
@@ -382,6 +389,10 @@ std::vector<const MeasuredRates::Cell*> MeasuredRates::cells_like(const Case& c,
 
 bool slice_is_of_page(const Case& c) {
   return c.head_dim == slice::kCycleDim && !c.head_dim_v && !c.softcap;
+}
+
+bool has_fixed_order(const Case& c) {
+  return c.pass != Pass::forward && c.deterministic.value_or(0) != 0;
 }
 
 bool MeasuredRates::has(const Case& c) const {
@@ -476,16 +487,22 @@ void set_simulated_mode(Case& c) {
   c.mode = "simulated";
 }
 
-Case simulated_case(Case c, const simulate::Cluster& cluster) {
+Case simulated_case(Case c, const simulate::Cluster& cluster, Transport transport) {
   set_simulated_mode(c);
   c.platform = cluster.name;
-  const bool leaves_node = c.ranks.value() > cluster.platform.node.gpus;
-  if (leaves_node && c.transport == "peer") c.transport = "nccl";
+  if (transport == Transport::found && peer_leaves_node(c, cluster)) c.transport = "nccl";
   return c;
 }
 
 Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates) {
   if (Status transport{check_transport(c)}; !transport.ok()) return transport;
+  if (peer_leaves_node(c, cluster)) {
+    return Status::unsupported(fmt::format(
+        "the transport peer works inside one host, and {} ranks are on {} nodes of {}: there it is "
+        "nccl",
+        c.ranks.value(), ceil_div(std::int64_t{*c.ranks}, cluster.platform.node.gpus),
+        counted(cluster.platform.node.gpus, "GPU")));
+  }
   const GeneratedMask mask = case_mask(c);
   if (Status kernel = kernel_supports(c, mask.mask); !kernel.ok()) return kernel;
   Status scheme{find_scheme(*c.scheme).supports(problem_of(c, mask, cluster))};
@@ -523,6 +540,8 @@ void simulate_cell(const Case& c, const simulate::Cluster& cluster, const Measur
   if (const std::string links = foreign_links(c, cluster.platform); !links.empty()) {
     record.notes["links"] = links;
   }
+  if (has_fixed_order(c)) record.notes["deterministic"] = "a fixed order's cost is not simulated";
+  if (const std::string nics = scaled_nics(cluster); !nics.empty()) record.notes["nics"] = nics;
   record.notes["rates"] = rates.has(c) ? "of one GPU's records" : "of the platform's page";
 }
 

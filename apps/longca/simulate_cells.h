@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -60,6 +61,9 @@ class MeasuredRates {
 /// Others take times that do not follow from these.
 bool slice_is_of_page(const Case& c);
 
+/// Whether gradients are added in a fixed order, which takes time that is not simulated.
+bool has_fixed_order(const Case& c);
+
 /// What a cell's simulation is made of, for whoever wants more than its record.
 struct CellDetail {
   std::function<void(const std::string& sentence)> explain{};  ///< the critical path, line by line
@@ -71,11 +75,16 @@ struct CellDetail {
 /// Makes the mode `simulated`; `sustained` becomes the one that the case stands for.
 void set_simulated_mode(Case& c);
 
-/// The case as a record names it: of mode `simulated`, on this platform, over NCCL where it leaves
-/// a node.
-Case simulated_case(Case c, const simulate::Cluster& cluster);
+/// Where a case's transport comes from: `found` for it, as where nobody said one, or asked for.
+enum class Transport : std::uint8_t { found, asked };
 
-/// Why a case has no simulation: the scheme, or no rates of its kernel. Ok if it has one.
+/// The case as a record names it: of mode `simulated`, on this platform. Where it leaves a node,
+/// `peer` that was found for it becomes `nccl`; asked for, it stays, and is refused.
+Case simulated_case(Case c, const simulate::Cluster& cluster,
+                    Transport transport = Transport::found);
+
+/// Why a case has no simulation: its transport, the kernel, the scheme, or no rates of its kernel.
+/// Ok if it has one.
 Status refusal(const Case& c, const simulate::Cluster& cluster, const MeasuredRates& rates);
 
 /// Fills in the record of a case of `simulated_case`, by plans that it makes for all ranks.

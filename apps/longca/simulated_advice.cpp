@@ -19,7 +19,7 @@ std::optional<advise::Choice> simulated_choice(const Case& c, const simulate::Cl
     return std::nullopt;
   }
   const double time_ms = record.metrics.at("time_ms");
-  const bool by_page = c.kernel == "slice" && slice_is_of_page(c);
+  const bool by_page = c.kernel == "slice" && slice_is_of_page(c) && !has_fixed_order(c);
   const double page = cluster.error.p90;
   const double off = by_page ? page : std::max(page, cluster.error_by_rates.p90);
   return advise::Choice{.c = c,
@@ -63,7 +63,8 @@ std::optional<simulate::Cluster> cluster_of_card(const std::string& card, std::i
 
 void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates& rates,
                            const std::set<std::string>& files, std::span<const Case> cells,
-                           const advise::AdviceOptions& options, advise::Advice& advice) {
+                           const advise::AdviceOptions& options, advise::Advice& advice,
+                           Transport transport) {
   if (options.objective == advise::Objective::memory) {
     if (!advice.unknown.empty()) {
       advice.unknown = {
@@ -76,7 +77,7 @@ void add_simulated_choices(const simulate::Cluster& cluster, const MeasuredRates
   bool none_can = recorded.empty();
   for (Case c : cells) {
     if (options.kernels.empty()) c.kernel = "slice";
-    c = simulated_case(std::move(c), cluster);
+    c = simulated_case(std::move(c), cluster, transport);
     if (recorded.contains(advise::name_over_ranks(c)) || !seen.insert(c.key()).second) continue;
     Status why;
     if (std::string lacking = advise::why_not_needed(c, options); !lacking.empty()) {

@@ -104,8 +104,10 @@ CaseList suite_cells(const Suite& suite, const simulate::Cluster& cluster) {
   CaseList list = expand_over_ranks(suite, found);
   CaseList distinct{{}, std::move(list.skipped)};
   std::unordered_set<std::string> seen;
+  const Transport transport =
+      suite.axes.contains("transport") ? Transport::asked : Transport::found;
   for (const Case& c : list.cases) {
-    Case simulated = simulated_case(c, cluster);
+    Case simulated = simulated_case(c, cluster, transport);
     if (seen.insert(simulated.key()).second) distinct.cases.push_back(std::move(simulated));
   }
   return distinct;

@@ -18,7 +18,10 @@ std::string name_over_ranks(const Case& c);
 Advice advise_over_ranks(const Evidence& evidence, const Case& problem,
                          std::span<const Case> allowed, const AdviceOptions& options);
 
-/// The command that would measure the problem with the kernels and the schemes that were asked for.
+/// The command that would measure the problem with the kernels and the variants of schemes that
+/// were asked for (`allowed`; empty: all schemes): its cells are these and no others where lists of
+/// shards, factors and transports can say them. Where more ranks are asked for than kRanksPerNode,
+/// `peer` is `nccl`. On GPUs the kernel is `slice` unless others were asked for.
 std::string command_over_ranks(const Case& problem, std::span<const Case> allowed,
                                const AdviceOptions& options);
 

@@ -17,6 +17,7 @@
 #include "core/nearest.h"
 #include "core/parse.h"
 #include "core/printable.h"
+#include "core/rounding.h"
 #include "core/strict_toml.h"
 #include "simulate/cluster_fields.h"
 #include "simulate/embedded_clusters.h"
@@ -261,8 +262,24 @@ Cluster read_cluster(const toml::table& page) {
   return cluster;
 }
 
+/// Throws InputError for figures that no time follows from: rates of slice on GPUs, whose calls are
+/// timed by their lists, and an oversubscription below 1.
+void refuse_figures_not_taken(const Cluster& cluster) {
+  if (cluster.platform.kind == "cuda" && cluster.platform.rates.contains("slice")) {
+    throw InputError(
+        "'rates.slice' changes no simulated time: slice on GPUs is timed by slice.forward, "
+        "slice.backward, call.forward and call.backward");
+  }
+  if (cluster.fabric && cluster.fabric->oversubscription < 1) {
+    throw_input_error(
+        "'fabric.oversubscription' is {}, not 1 or more: it is the rate of a node's NICs over that "
+        "of its links to other nodes, 2 where these carry half",
+        cluster.fabric->oversubscription);
+  }
+}
+
 /// Throws InputError for a share that would leave a kernel no rate, or an interval no lower end,
-/// and for more SMs than a schedule can be made for.
+/// for more SMs than a schedule can be made for, and for figures that are not taken.
 void check_figures(const Cluster& cluster) {
   const auto below_one = [](const char* key, double share) {
     if (share >= 1) throw_input_error("'{}' is {}, not a share below 1", key, share);
@@ -275,6 +292,15 @@ void check_figures(const Cluster& cluster) {
   below_one("error.p90", cluster.error.p90);
   below_one("error_by_rates.p90", cluster.error_by_rates.p90);
   if (cluster.fabric) below_one("fabric.kernel_slowdown", cluster.fabric->kernel_slowdown);
+  refuse_figures_not_taken(cluster);
+}
+
+/// As many NICs for each GPU as on the page, rounded up.
+void scale_nics(Cluster& cluster) {
+  if (cluster.page_nics == 0) return;
+  constexpr auto kMaxNics = static_cast<std::int64_t>(kMaxWholeFigure);
+  const std::int64_t gpus = cluster.platform.node.gpus;
+  cluster.fabric->nics = std::min(ceil_div(cluster.page_nics * gpus, cluster.page_gpus), kMaxNics);
 }
 
 /// The cluster that `read` makes, checked; its errors name the page. Records hold the name, to
@@ -290,6 +316,8 @@ Cluster checked(std::string_view path, Read&& read) {
                         cluster.name.size(), kMaxName);
     }
     check_figures(cluster);
+    cluster.page_gpus = cluster.platform.node.gpus;
+    cluster.page_nics = cluster.fabric ? cluster.fabric->nics : 0;
     return cluster;
   } catch (const InputError& error) {
     const std::string what = error.what();
@@ -344,12 +372,22 @@ void set_figure(Cluster& cluster, std::string_view text) {
   const auto* short_name = std::ranges::find(kShortNames, key, &ShortName::name);
   FigureSetter setter = short_name == std::end(kShortNames) ? FigureSetter(key, value)
                                                             : FigureSetter(*short_name, value);
+  const std::string_view figure = short_name == std::end(kShortNames) ? key : short_name->key;
   setter.offer_short_names();
   setter.set(cluster);
   if (without_effect(key)) {
     throw_input_error("'{}' changes no simulated time: nothing that is simulated takes it", key);
   }
+  if (figure == "fabric.nics") cluster.page_nics = 0;
+  if (figure == "node.gpus") scale_nics(cluster);
   check_figures(cluster);
+}
+
+std::string scaled_nics(const Cluster& cluster) {
+  if (cluster.page_nics == 0 || cluster.fabric->nics == cluster.page_nics) return "";
+  return fmt::format("fabric.nics is {} with node.gpus={}: the page has {} for {}",
+                     cluster.fabric->nics, cluster.platform.node.gpus, cluster.page_nics,
+                     cluster.page_gpus);
 }
 
 bool without_effect(std::string_view key) {

@@ -39,6 +39,9 @@ struct Cluster {
   SimulationError error;
   SimulationError error_by_rates;  ///< of kernels whose times come from their records on one GPU
   std::optional<Fabric> fabric;
+  /// Of a node of the page: set_figure keeps their ratio where it changes node.gpus alone. No NICs:
+  /// there is no fabric, or fabric.nics was set.
+  std::int64_t page_gpus = 0, page_nics = 0;
 
   std::int64_t gpus() const { return platform.node.gpus * (fabric ? fabric->nodes : 1); }
   /// Throws InputError if there are fewer GPUs.
@@ -47,8 +50,8 @@ struct Cluster {
 
 /// The cluster of a page, or one node of the platform whose page it is. `path` names it in errors.
 /// Throws InputError with file, line and column for a syntax error, an unknown key (nearest
-/// suggested), a figure of another type or not above 0, a section without `measured`, and a fabric
-/// that lacks a figure.
+/// suggested), a figure of another type or not above 0, a section without `measured`, a fabric
+/// that lacks a figure or has an oversubscription below 1, and rates of slice on GPUs.
 Cluster parse_cluster(std::string_view toml, std::string_view path);
 
 /// The cluster `name` of configs/clusters/, whose pages are part of the program; that of the file
@@ -61,8 +64,13 @@ std::vector<std::string> cluster_names();
 
 /// Sets one figure by "KEY=VALUE", as in "fabric.nic_bytes_per_second=25e9"; "nic_gbps=200" (Gb/s)
 /// and "gpus_per_node=4" are short for that and for node.gpus. Throws InputError that names the key
-/// (nearest suggested, and what there is) or the value, and for a figure without_effect.
+/// (nearest suggested, and what there is) or the value, and for a figure without_effect. Where
+/// node.gpus changes, a node gets as many NICs for each GPU as on the page, rounded up, unless
+/// fabric.nics is set, too, before or after.
 void set_figure(Cluster& cluster, std::string_view text);
+
+/// "fabric.nics is 4 with node.gpus=4" where NICs were scaled with GPUs; "" otherwise.
+std::string scaled_nics(const Cluster& cluster);
 
 /// Whether no simulated time depends on the figure of that key: it is of the planners' own
 /// estimates, of kernels that are timed by their records, or of how far simulated times are off.

@@ -3,7 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
 #include "bench/suite/axes.h"
+#include "bench/suite/cases.h"
+#include "bench/suite/suite.h"
 #include "planted.h"
 
 namespace longca::advise {
@@ -77,6 +85,91 @@ TEST(AdviseOverRanks, OnlyWhatEachAskedVariantHasARecordOfIsKnown) {
   ASSERT_EQ(open.unknown.size(), 1U);
   EXPECT_EQ(open.unknown[0].kernel, "what is not named above");
   EXPECT_THAT(open.find_out, ::testing::HasSubstr("longca cp"));
+}
+
+/// The cells of `problem` that `axes` ask for, as `advise` makes them.
+std::vector<Case> asked_cells(const std::vector<std::string>& axes) {
+  Suite suite;
+  suite.name = "asked";
+  for (const std::string& axis : axes) parse_axis_argument(axis, suite.axes);
+  return expand_over_ranks(suite, {}).cases;
+}
+
+std::set<std::string> keys_of(const std::vector<Case>& cells) {
+  std::set<std::string> keys;
+  for (const Case& c : cells) keys.insert(c.key());
+  return keys;
+}
+
+/// The cells that the command runs: its axes over those of the suite `cp`.
+std::set<std::string> cells_of_command(const std::string& command) {
+  Suite suite = load_suite("cp");
+  AxisValues given;
+  std::istringstream words(command);
+  std::string word;
+  words >> word >> word;  // longca cp
+  while (words >> word) {
+    EXPECT_EQ(word, "-a") << command;
+    words >> word;
+    parse_axis_argument(word, given);
+  }
+  override_axes(suite, given);
+  return keys_of(expand_over_ranks(suite, {}).cases);
+}
+
+TEST(AdviseOverRanks, TheCommandRunsTheCellsThatWereAskedFor) {
+  const std::vector<std::vector<std::string>> asked{
+      {"scheme=usp,loongtrain", "factor=4", "shard=balanced"},
+      {"scheme=usp"},
+      {"scheme=usp,ulysses,magi", "shard=best", "transport=nccl"},
+      {"scheme=magi,ring_p2p", "shard=published", "transport=nccl,peer"},
+      {"shard=best", "factor=2,4"},
+      {"scheme=all", "shard=zigzag,best"},
+      {"scheme=ring_p2p", "deterministic=1"},
+      {"scheme=ring_p2p", "mode=sustained", "pass=forward"},
+      {"kernel=cudnn,slice", "scheme=loongtrain", "factor=2"}};
+  for (std::vector<std::string> axes : asked) {
+    AdviceOptions options;
+    for (const char* axis : {"kernel=slice", "pass=step", "ranks=8"}) {
+      const auto same = [&](const std::string& given) {
+        return given.starts_with(std::string(axis).substr(0, std::string(axis).find('=') + 1));
+      };
+      if (std::ranges::none_of(axes, same)) axes.emplace_back(axis);
+    }
+    for (const char* axis : {"mask=causal", "tokens=64K", "device=cuda"}) axes.emplace_back(axis);
+    if (axes.front().starts_with("kernel=")) options.kernels = {"cudnn", "slice"};
+    const std::vector<Case> cells = asked_cells(axes);
+    const std::string command = command_over_ranks(cells.front(), cells, options);
+    EXPECT_EQ(cells_of_command(command), keys_of(cells)) << command;
+  }
+}
+
+TEST(AdviseOverRanks, TheCommandNamesHowSchemesRun) {
+  const std::vector<Case> cells = asked_cells(
+      {"kernel=slice", "mask=causal", "tokens=64K", "ranks=16", "device=cuda",
+       "scheme=usp,loongtrain", "factor=4", "shard=balanced", "pass=step", "deterministic=1"});
+  const std::string command = command_over_ranks(cells.front(), cells, {});
+  EXPECT_THAT(command, ::testing::EndsWith(
+                           " -a pass=step -a deterministic=1 -a kernel=slice -a "
+                           "scheme=loongtrain,usp -a shard=balanced -a factor=4 -a transport=nccl"))
+      << "peer reaches no other node";
+  EXPECT_THAT(command_over_ranks(cells.front(), {}, {}),
+              ::testing::EndsWith(" -a kernel=slice -a transport=nccl"));
+}
+
+TEST(AdviseOverRanks, MoreRanksThanAnyPlatformHasAreNamed) {
+  Case c = over_two("usp", Pass::forward);
+  c.ranks = 2000;
+  const auto reason = [&] {
+    const Advice advice =
+        advise_over_ranks(testing::evidence_of(ranked_records()), canonical(c), {}, {});
+    return advice.unknown.at(0).reason;
+  };
+  EXPECT_EQ(reason(),
+            "no record over so many ranks of this problem, and no known platform of NVIDIA H200 "
+            "has more than 1024 GPUs to simulate 2000 ranks on");
+  c.ranks = 1024;
+  EXPECT_EQ(reason(), "no record over so many ranks of this problem");
 }
 
 TEST(AdviseOverRanks, MemoryThatNoRecordHasIsNotKnown) {

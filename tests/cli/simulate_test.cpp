@@ -13,6 +13,7 @@
 
 #include "bench/record/record.h"
 #include "cost/platform.h"
+#include "simulate_verb.h"
 #include "support/process.h"
 #include "support/temp_directory.h"
 
@@ -22,22 +23,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-/// `longca simulate` with a small cell over 16 ranks, and what is added to it.
-ProcessResult simulate(const std::vector<std::string>& added, const std::string& platform) {
-  std::vector<std::string> arguments = {"simulate", "--platform",         platform, "--quiet",
-                                        "-a",       "kernel=slice",       "-a",     "mask=causal",
-                                        "-a",       "pass=forward",       "-a",     "ranks=16",
-                                        "-a",       "tokens_per_rank=512"};
-  arguments.insert(arguments.end(), added.begin(), added.end());
-  return run_longca(arguments);
-}
-
-void expect_bad_input(const ProcessResult& result, const std::string& sentence) {
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_THAT(result.err, HasSubstr(sentence));
-  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
-}
 
 TEST(Simulate, RecordsACellOfEveryScheme) {
   const TempDirectory folder;
@@ -228,6 +213,67 @@ TEST(Simulate, APageOfOtherFiguresThanTheProgramsHasANameOfItsOwn) {
   EXPECT_EQ(record_of(cost::to_toml(platform)).notes.at("links"), "of h200, not measured here");
 }
 
+/// A page that was calibrated with a plug-in serves without it, so that this is no error.
+TEST(Simulate, RatesOfAnUnknownKernelAreNamed) {
+  const TempDirectory folder;
+  const std::string page = folder / "p.toml";
+  cost::Platform platform = cost::load_platform("h200");
+  platform.rates["fa33"].forward = cost::KernelPassRates{
+      .measured = "here", .flops_per_second = 1e14, .keys_per_row = 1, .seconds_per_call = 1e-6};
+  write_file(page, cost::to_toml(platform));
+  const auto result = simulate(
+      {"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "--out", folder / "s.jsonl"},
+      page);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("has rates of 'fa33', and there is no such kernel here (did "
+                                    "you mean 'fa3'?)"));
+}
+
+/// A GPU keeps its share of the NICs, and the record says so.
+TEST(Simulate, NicsFollowTheGpusOfANode) {
+  const TempDirectory folder;
+  const std::string out = folder / "s.jsonl";
+  const auto record_of = [&](const std::vector<std::string>& figures) {
+    std::vector<std::string> arguments = {"-a",      "scheme=ring_p2p", "-a", "shard=best",
+                                          "--force", "--out",           out};
+    for (const std::string& figure : figures) {
+      arguments.emplace_back("--set");
+      arguments.push_back(figure);
+    }
+    EXPECT_EQ(simulate(arguments, "h100x8_ib400").exit_code, 0);
+    return read_records(out).records.at(0);
+  };
+  const Record scaled = record_of({"gpus_per_node=4"});
+  EXPECT_EQ(scaled.notes.at("nics"), "fabric.nics is 4 with node.gpus=4: the page has 8 for 8");
+  const Record set = record_of({"gpus_per_node=4", "fabric.nics=4"});
+  EXPECT_FALSE(set.notes.contains("nics"));
+  EXPECT_EQ(set.metrics.at("time_ms"), scaled.metrics.at("time_ms"));
+  EXPECT_LT(record_of({"gpus_per_node=4", "fabric.nics=8"}).metrics.at("time_ms"),
+            scaled.metrics.at("time_ms"));
+}
+
+/// Across nodes peer that nobody asked for is nccl; asked for, it is what the cell cannot do.
+TEST(Simulate, PeerThatWasAskedForStaysInsideOneHost) {
+  const TempDirectory folder;
+  const std::string out = folder / "s.jsonl";
+  const std::vector<std::string> cells = {
+      "-a", "scheme=ring_p2p", "-a",    "shard=best", "-a", "ranks=8,16",
+      "-a", "transport=peer",  "--out", out};
+  ASSERT_EQ(simulate(cells, "h100x8_ib400").exit_code, 0);
+  const auto records = read_records(out).records;
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_TRUE(records[0].status.ok());
+  EXPECT_EQ(records[1].c.transport, "peer");
+  EXPECT_EQ(records[1].status.code, StatusCode::unsupported);
+  EXPECT_EQ(records[1].status.reason,
+            "the transport peer works inside one host, and 16 ranks are on 2 nodes of 8 GPUs: "
+            "there it is nccl");
+  const auto advice =
+      run_longca({"advise", "--platform", "h100x8_ib400", "-a", "mask=causal", "-a", "tokens=16K",
+                  "-a", "ranks=16", "-a", "scheme=ring_p2p", "-a", "transport=peer,nccl"});
+  EXPECT_THAT(advice.out, HasSubstr("the transport peer works inside one host, and 16 ranks"));
+}
+
 TEST(Simulate, NcclIsNotedToBeTimedAsPeer) {
   const TempDirectory folder;
   const std::string out = folder / "s.jsonl";
@@ -330,6 +376,8 @@ TEST(Simulate, BadInputIsOneSentence) {
                    "unknown key 'fabric.nicks' (did you mean 'fabric.nics'?); keys of fabric are ");
   expect_bad_input(simulate({"--set", "kernel.forward.keys_per_row=9"}, "h100x8_ib400"),
                    "'kernel.forward.keys_per_row' changes no simulated time");
+  expect_bad_input(simulate({"--set", "fabric.oversubscription=0.5"}, "h100x8_ib400"),
+                   "'fabric.oversubscription' is 0.5, not 1 or more: it is the rate of a node's");
   expect_bad_input(simulate({"--set", "links.bytes_per_second=0"}, "h100x8_ib400"),
                    "'links.bytes_per_second' is 0, not a finite number above 0");
   expect_bad_input(simulate({"-a", "scheme=ulysses", "-a", "heads=8"}, "h100x8_ib400"),
@@ -372,202 +420,6 @@ TEST(Simulate, AnInterruptEndsACellThatTakesMinutes) {
     EXPECT_THAT(result.err, HasSubstr("interrupted; 1 of 2 cells are in " + out + "\n"));
     EXPECT_EQ(read_records(out).records.size(), 1U);
   }
-}
-
-/// Records of a kernel on one GPU, of which either pass took so long.
-void write_rates(const std::string& file, const std::string& kernel, int dim, double forward_ms,
-                 const std::string& device = "cuda", const nlohmann::json& env = nullptr) {
-  std::ofstream out(file);
-  Record record;
-  record.c.kernel = kernel;
-  record.c.head_dim = dim;
-  record.c.tokens = 4096;
-  record.c.mask = "causal";
-  record.c.device = device;
-  record.env = env;
-  record.metrics = {{"time_ms", forward_ms}, {"area", 4096.0 * 4097 / 2}};
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
-    record.c.pass = pass;
-    out << to_line(record) << '\n';
-  }
-}
-
-TEST(Simulate, RatesAreOfThePlatformsDevice) {
-  const TempDirectory folder;
-  const std::string rates = folder / "rates.jsonl";
-  const auto run = [&](const std::string& platform) {
-    return simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "--force",
-                     "--out", folder / "s.jsonl", "--rates", rates},
-                    platform);
-  };
-  const auto card = [](const char* name) {
-    return nlohmann::json{{"gpus", nlohmann::json::array({{{"model", name}, {"driver", "1"}}})}};
-  };
-  write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA A100-SXM4-80GB"));
-  expect_bad_input(run("h200x8"), rates +
-                                      ": its cells are of NVIDIA A100-SXM4-80GB, and the platform "
-                                      "h200x8 is of NVIDIA H200");
-  write_rates(rates, "slice", 128, 1, "cpu");
-  expect_bad_input(run("h200x8"), rates + ": its cells are of cpu, and the platform h200x8 is of ");
-  write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA H200"));
-  EXPECT_THAT(run("h200x8").err, Not(HasSubstr("--rates")));
-  expect_bad_input(run("h100x8_ib400"), "its cells are of NVIDIA H200, and the platform");
-  expect_bad_input(run("h800x8_ib200"), "is of H800, with rates of NVIDIA H100");
-  write_rates(rates, "slice", 128, 1, "cuda", card("NVIDIA H800"));
-  EXPECT_EQ(run("h800x8_ib200").exit_code, 0) << "what the cluster calls it";
-  write_rates(rates, "slice", 128, 1);
-  const auto unknown = run("h200x8");
-  EXPECT_EQ(unknown.exit_code, 0);
-  EXPECT_THAT(unknown.err,
-              HasSubstr("longca: --rates: 2 cells taken for the platform h200x8: nothing says "
-                        "whether their device is its own\n"));
-}
-
-/// Which blocks such a mask keeps, only its device can tell.
-TEST(Simulate, CellsWhoseBlocksAreSelectedByScoresAreNoRates) {
-  const TempDirectory folder;
-  const std::string rates = folder / "rates.jsonl";
-  Record record;
-  record.c.kernel = "slice";
-  record.c.mask = "block_sparse";
-  record.c.tokens = 4096;
-  record.c.density = 0.5;
-  record.c.block = 128;
-  record.c.device = "cuda";
-  record.metrics = {{"time_ms", 1}, {"area", 4096.0 * 2048}};
-  const auto run = [&] {
-    std::ofstream(rates) << to_line(record) << '\n';
-    return simulate({"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "--force",
-                     "--out", folder / "s.jsonl", "--rates", rates},
-                    "h200x8");
-  };
-  EXPECT_EQ(run().exit_code, 0);
-  record.c.selection = "scores";
-  expect_bad_input(run(), "no cell on one GPU");
-}
-
-/// The page's figures of slice are of heads of 128 without a softcap.
-TEST(Simulate, OtherHeadsTakeTheTimesOfTheirRecords) {
-  const TempDirectory folder;
-  const std::string out = folder / "s.jsonl";
-  const auto run = [&](std::vector<std::string> added) {
-    for (const char* word : {"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "-a",
-                             "tokens_per_rank=2K", "--force", "--out"}) {
-      added.emplace_back(word);
-    }
-    added.push_back(out);
-    return simulate(added, "h200x8");
-  };
-  expect_bad_input(run({"-a", "dim=96"}),
-                   "those of slice with dim=96 come from its records on one");
-  expect_bad_input(run({"-a", "softcap=30"}),
-                   "those of slice with dim=128 and a softcap come from");
-  EXPECT_EQ(run({"-a", "sink=1"}).exit_code, 0) << "costs next to nothing";
-
-  const std::string rates = folder / "rates.jsonl";
-  const auto time_ms = [&](double measured_ms) {
-    write_rates(rates, "slice", 96, measured_ms);
-    const auto result = run({"-a", "dim=96", "--rates", rates});
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return read_records(out).records.at(0).metrics.at("compute_ms");
-  };
-  EXPECT_NEAR(time_ms(200) / time_ms(100), 2, 0.05);
-  expect_bad_input(run({"-a", "dim=96", "-a", "softcap=30", "--rates", rates}),
-                   "those of slice with dim=96 and a softcap come from");
-}
-
-/// Several are estimated at a time, and an unknown one ends them all.
-TEST(Simulate, RatesOfSeveralMasksDoNotDependOnThreads) {
-  const TempDirectory folder;
-  const std::string rates = folder / "rates.jsonl";
-  const std::string out = folder / "s.jsonl";
-  std::vector<Record> records;
-  for (const char* mask : {"causal", "full", "sliding_window", "document", "block_sparse"}) {
-    for (const Pass pass : {Pass::forward, Pass::backward}) {
-      Record& record = records.emplace_back();
-      record.c.kernel = "slice";
-      record.c.head_dim = 96;
-      record.c.tokens = 4096;
-      record.c.mask = mask;
-      record.c.pass = pass;
-      record.c.device = "cuda";
-      if (record.c.mask == "sliding_window") record.c.window = 512;
-      if (record.c.mask == "block_sparse") record.c.block = 128;
-      if (record.c.mask == "block_sparse") record.c.density = 0.5;
-      record.metrics = {{"time_ms", static_cast<double>(records.size())}, {"area", 4096.0 * 1000}};
-    }
-  }
-  const auto run = [&](const char* threads) {
-    std::ofstream file(rates);
-    for (const Record& record : records) file << to_line(record) << '\n';
-    file.close();
-    ::setenv("LONGCA_THREADS", threads, 1);
-    auto result = simulate(
-        {"-a", "scheme=ring_p2p", "-a", "shard=zigzag", "-a", "ranks=2", "-a", "tokens_per_rank=2K",
-         "-a", "dim=96", "-a", "pass=step", "--force", "--out", out, "--rates", rates},
-        "h200x8");
-    ::unsetenv("LONGCA_THREADS");
-    return result;
-  };
-  const auto compute_ms = [&](const char* threads) {
-    const auto result = run(threads);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return read_records(out).records.at(0).metrics.at("compute_ms");
-  };
-  const double alone = compute_ms("1");
-  EXPECT_EQ(compute_ms("4"), alone);
-  for (Record& record : records) record.metrics["time_ms"] *= 2;
-  EXPECT_NEAR(compute_ms("4") / alone, 2, 0.05);
-  records.at(6).c.lengths = "later.txt#00000000";  // of document
-  records.at(7).c.lengths = "earlier.txt#00000000";
-  for (int i = 0; i < 5; ++i) {
-    const auto result = run("4");
-    EXPECT_EQ(result.exit_code, 2);
-    EXPECT_THAT(result.err, HasSubstr("length distribution 'earlier.txt")) << "by their problems";
-  }
-}
-
-/// The whole mask is one band; half of a rank's rows behind the other half is two.
-TEST(Simulate, StepsThatTheKernelCannotComputeAreUnsupported) {
-  const TempDirectory folder;
-  const std::string out = folder / "s.jsonl";
-  const std::string rates = folder / "rates.jsonl";
-  write_rates(rates, "cudnn", 128, 10);
-  const auto result =
-      simulate({"-a", "kernel=cudnn", "--rates", rates, "-a", "scheme=ulysses,magi", "-a",
-                "shard=best", "-a", "ranks=4", "-a", "tokens_per_rank=8K", "--out", out},
-               "h200x8");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  int magi = 0;
-  for (const Record& record : read_records(out).records) {
-    if (record.c.scheme != "magi") {
-      EXPECT_TRUE(record.status.ok()) << record.status.reason;
-      continue;
-    }
-    ++magi;
-    EXPECT_EQ(record.status.code, StatusCode::unsupported);
-    EXPECT_THAT(record.status.reason, AllOf(HasSubstr("rank 1: step 1 (8192 × "),
-                                            HasSubstr("cuDNN's attention takes one diagonal")));
-    EXPECT_FALSE(record.metrics.contains("time_ms"));
-  }
-  EXPECT_GT(magi, 0);
-}
-
-TEST(Simulate, AKernelWithoutGradientsOfPartsHasNoBackwardPass) {
-  const TempDirectory folder;
-  const std::string out = folder / "s.jsonl";
-  const std::string rates = folder / "rates.jsonl";
-  write_rates(rates, "flex", 128, 10);
-  const auto result = simulate({"-a", "kernel=flex", "--rates", rates, "-a", "scheme=ulysses", "-a",
-                                "ranks=4", "-a", "pass=forward,backward", "--out", out},
-                               "h200x8");
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  const auto records = read_records(out).records;
-  ASSERT_EQ(records.size(), 2U);
-  EXPECT_TRUE(records[0].status.ok()) << records[0].status.reason;
-  EXPECT_EQ(records[1].status.code, StatusCode::unsupported);
-  EXPECT_THAT(records[1].status.reason,
-              HasSubstr("flex's backward pass goes by its own forward pass, not by the lse"));
 }
 
 TEST(Simulate, WhatNoSchemeTakesIsSaidBeforeMissingTimes) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -175,6 +176,55 @@ TEST(Cluster, RefusesSharesThatLeaveNothing) {
   }
   EXPECT_EQ(cluster_refusal("[links]", "[error]\nmeasured = \"\"\np90 = 1\n[links]"),
             "p.toml: 'error.p90' is 1, not a share below 1");
+}
+
+TEST(Cluster, RefusesAnOversubscriptionTheOtherWayRound) {
+  const std::string sentence =
+      "'fabric.oversubscription' is 0.5, not 1 or more: it is the rate of a node's NICs over that "
+      "of its links to other nodes, 2 where these carry half";
+  EXPECT_EQ(set_refusal("fabric.oversubscription=0.5"), sentence);
+  EXPECT_EQ(cluster_refusal("oversubscription = 1", "oversubscription = 0.5"),
+            "p.toml: " + sentence);
+  EXPECT_EQ(set_refusal("fabric.oversubscription=1"), "");
+}
+
+/// Its calls on GPUs take the times of their lists.
+TEST(Cluster, RefusesRatesOfSliceOnGpus) {
+  const std::string rates =
+      "[rates.slice.forward]\nmeasured = \"here\"\nflops_per_second = 1e12\nkeys_per_row = 1\n"
+      "seconds_per_call = 1e-5\n";
+  const char* sentence = "p.toml: 'rates.slice' changes no simulated time";
+  EXPECT_THAT(cluster_refusal("[links]", rates + "[links]"), HasSubstr(sentence));
+  const std::string platform = cost::to_toml(cost::default_platform()) + rates;
+  EXPECT_THAT(sentence_of([&] { parse_cluster(platform, "p.toml"); }), HasSubstr(sentence));
+  EXPECT_THAT(set_refusal("rates.slice.forward.flops_per_second=1e12"),
+              HasSubstr("unknown key 'rates.slice.forward.flops_per_second'"));
+}
+
+TEST(Cluster, ThoseOfTheProgramAreAllTaken) {
+  for (const std::string& name : cluster_names()) EXPECT_NO_THROW(load_cluster(name)) << name;
+}
+
+/// A GPU keeps its share of the NICs' rate, unless their number is set.
+TEST(Cluster, NicsFollowTheGpusOfANode) {
+  const auto nics = [](const std::vector<std::string>& figures) {
+    Cluster cluster = parse_cluster(kPage, "p.toml");  // 4 for 8 GPUs
+    for (const std::string& figure : figures) set_figure(cluster, figure);
+    return std::pair(cluster.fabric->nics, scaled_nics(cluster));
+  };
+  using Nics = std::pair<std::int64_t, std::string>;
+  EXPECT_EQ(nics({}), Nics(4, ""));
+  EXPECT_EQ(nics({"gpus_per_node=4"}),
+            Nics(2, "fabric.nics is 2 with node.gpus=4: the page has 4 for 8"));
+  EXPECT_EQ(nics({"node.gpus=16"}).first, 8);
+  EXPECT_EQ(nics({"gpus_per_node=3"}).first, 2) << "rounded up";
+  EXPECT_EQ(nics({"gpus_per_node=1"}).first, 1);
+  EXPECT_EQ(nics({"gpus_per_node=1", "gpus_per_node=8"}), Nics(4, ""));
+  EXPECT_EQ(nics({"gpus_per_node=4", "fabric.nics=3"}), Nics(3, ""));
+  EXPECT_EQ(nics({"fabric.nics=3", "gpus_per_node=4"}), Nics(3, ""));
+  Cluster node = load_cluster("h200");
+  set_figure(node, "gpus_per_node=4");
+  EXPECT_EQ(scaled_nics(node), "");
 }
 
 /// Records hold it.
