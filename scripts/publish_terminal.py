@@ -105,12 +105,15 @@ def row_text(row, y, colour, more=""):
 
 
 def screen(commands, printed):
-    """Rows as (text, is it a command, is it strong): an answer of the program begins with a strong line."""
+    """Rows as (text, is it a command, is it strong): an answer of the program begins with a strong line, which goes on in
+    rows further in."""
     for command, output in zip(commands, printed):
         for i, row in enumerate(command_rows(command)):
             yield ("$ " if i == 0 else "  ") + row, True, True
+        is_strong = command.startswith(PROGRAM)
         for i, line in enumerate(output.rstrip("\n").split("\n")):
-            yield from ((row, False, i == 0 and command.startswith(PROGRAM)) for row in rows_of(line))
+            is_strong = is_strong and (i == 0 or line.startswith("  "))
+            yield from ((row, False, is_strong) for row in rows_of(line))
         yield "", False, False
 
 
