@@ -372,8 +372,8 @@ LONGCA_API void longca_rank_plan_release(longca_rank_plan* plan);
 /// Tensors hold the rank's own tokens, all heads; lse is not used. Sinks are the same on all ranks,
 /// and dsink gets the rank's part of a sum over ranks. `state`, longca_rank_plan_state_bytes of
 /// them at a multiple of 4, in the host's or the rank's GPU's memory, gets what the backward call
-/// needs; NULL if there will be none. After a call that failed amid its pass (LONGCA_FAILED) the
-/// plan takes no other.
+/// needs; NULL if there will be none. After a call that failed amid its pass, whatever its status,
+/// the plan takes no other.
 LONGCA_API longca_status longca_rank_forward(longca_rank_plan* plan,
                                              const longca_forward_arguments* arguments,
                                              void* state);

@@ -93,7 +93,7 @@ void refuse_after_failure(const longca_rank_plan& p) {
   if (p.failure.empty()) return;
   throw std::runtime_error(fmt::format(
       "a call of this rank plan failed amid its messages, and ranks may be at different "
-      "ones: release it and make another on all ranks ({})",
+      "ones: make another, in Python another Partition, on all ranks ({})",
       p.failure));
 }
 

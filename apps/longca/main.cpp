@@ -75,12 +75,18 @@ int exit_code_with_output(int code) {
 }
 
 /// The arguments as the parser takes them, the last one first: `help` and `help VERB` are other
-/// words for --help.
-std::vector<std::string> arguments_of(int argc, char** argv) {
+/// words for --help. Of what is no verb the parser says so.
+std::vector<std::string> arguments_of(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "help") {
     arguments.erase(arguments.begin());
-    arguments.emplace_back("--help");
+    const bool names_verb = !arguments.empty() &&
+                            std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* verb) {
+                              return verb->get_name() == arguments.front();
+                            });
+    if (arguments.empty() || arguments.front().starts_with('-') || names_verb) {
+      arguments.emplace_back("--help");
+    }
   }
   std::ranges::reverse(arguments);
   return arguments;
@@ -101,7 +107,7 @@ int run_command_line(int argc, char** argv) {
   set_up_usage(app);
   UnlistedOptions unlisted(app);
   try {
-    app.parse(arguments_of(argc, argv));
+    app.parse(arguments_of(app, argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       unlisted.hide();

@@ -202,8 +202,8 @@ def _dense(x):
 
 
 def _begin_unaligned(*tensors):
-    """Whether one on a GPU does not begin at a multiple of 16 bytes, which its strides do not tell."""
-    return tensors[0].is_cuda and any(x.data_ptr() % 16 for x in tensors)
+    """Which ones on a GPU do not begin at a multiple of 16 bytes, which their strides do not tell."""
+    return tuple(x.data_ptr() % 16 != 0 for x in tensors) if tensors[0].is_cuda else None
 
 
 def _layout(x):

@@ -164,12 +164,16 @@ std::vector<std::string> words_of_command(const std::string& command) {
   std::vector<std::string> words{""};
   bool is_quoted = false;
   for (std::size_t i = 0; i < command.size(); ++i) {
-    if (command[i] == '\'') is_quoted = !is_quoted;
     if (!is_quoted && command.compare(i, 2, " -") == 0) {
       words.emplace_back();
-    } else {
-      words.back() += command[i];
+      continue;
     }
+    if (!is_quoted && command[i] == '\\' && i + 1 < command.size()) {
+      words.back() += command[i++];
+    } else if (command[i] == '\'') {
+      is_quoted = !is_quoted;
+    }
+    words.back() += command[i];
   }
   return words;
 }

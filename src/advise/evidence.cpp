@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <exception>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -136,10 +137,18 @@ std::vector<Card> cards_named(const std::vector<Card>& cards, const std::string&
 
 std::vector<RecordSource> read_sources(std::span<const fs::path> files) {
   std::vector<RecordSource> sources(files.size());
+  std::vector<std::exception_ptr> errors(files.size());
   ThreadPool::global().parallel_for(std::ssize(files), [&](std::int64_t i, int /*worker*/) {
     const auto at = static_cast<std::size_t>(i);
-    sources[at] = {files[at].string(), read_records(files[at]).records};
+    try {
+      sources[at] = {files[at].string(), read_records(files[at]).records};
+    } catch (...) {
+      errors[at] = std::current_exception();
+    }
   });
+  for (const std::exception_ptr& error : errors) {  // the first one, however threads are scheduled
+    if (error) std::rethrow_exception(error);
+  }
   return sources;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/record/record.h"
+#include "core/format_figure.h"
 
 namespace longca {
 
@@ -16,9 +17,6 @@ namespace longca {
 
 /// Token counts: "8K" = 8192, "1M" = 1048576, "1000".
 std::string format_tokens(std::int64_t tokens);
-/// At least three significant digits without an exponent: "0.0123", "1.23", "12.3", "123.4",
-/// "12345".
-std::string format_figure(double value);
 /// "512 B", "1.5 MiB".
 std::string format_bytes(double bytes);
 /// Two significant digits: "1.2e-07".

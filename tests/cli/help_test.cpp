@@ -59,6 +59,9 @@ TEST(Help, IsAWordToo) {
   EXPECT_EQ(run_longca({"help"}).out, run_longca({"--help"}).out);
   EXPECT_EQ(run_longca({"help", "advise"}).out, run_longca({"advise", "--help"}).out);
   EXPECT_EQ(run_longca({"help"}).exit_code, 0);
+  const auto unknown = run_longca({"help", "benhc"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, ::testing::HasSubstr("bench"));
 }
 
 TEST(Help, HasNoTwoEmptyLinesAndNamesEachOption) {

@@ -105,7 +105,7 @@ def test_tensors_with_gaps(mask):
 
 
 def test_tensors_whose_rows_do_not_begin_at_multiples_of_16_bytes(mask):
-    """By their strides, and by their address alone, which one plan meets after an aligned one."""
+    """By their strides, and by the address alone of some of them, which one plan meets one after the other."""
     inputs, there = draw()
 
     def moved(x, gap, offset):
@@ -113,8 +113,9 @@ def test_tensors_whose_rows_do_not_begin_at_multiples_of_16_bytes(mask):
         view = memory[offset:].view(x.shape[0], -1)[:, : x.shape[1] * DIM].view(x.shape)
         return view.copy_(x.detach())
 
-    for gap, offset in ((4, 0), (8, 0), (8, 1)):
-        apart = Inputs(*(moved(x, gap, offset).requires_grad_() for x in there[:3]), moved(there.dout, gap, offset))
+    for gap, offsets in ((4, (0, 0, 0, 0)), (8, (0, 0, 0, 0)), (8, (1, 0, 0, 0)), (8, (0, 1, 0, 0)), (8, (1, 1, 1, 1))):
+        *parts, dout = (moved(x, gap, offset) for x, offset in zip(there, offsets))
+        apart = Inputs(*(x.requires_grad_() for x in parts), dout)
         assert_close(on_cpu(run(apart, mask)), expected(inputs, mask), torch.bfloat16)
 
 

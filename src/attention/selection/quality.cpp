@@ -12,9 +12,9 @@
 #include "core/error.h"
 #include "core/python_random.h"
 #include "core/thread_pool.h"
+#include "mask/list_of_head.h"
 #ifdef LONGCA_WITH_CUDA
 #include "attention/reference/cuda/copy_head.h"
-#include "mask/list_of_head.h"
 #endif
 
 namespace longca {

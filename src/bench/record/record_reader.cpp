@@ -208,10 +208,11 @@ class UnpackedFile {
     }
   }
 
-  /// False at the file's end. Others would ignore what is no member, and with it all records there.
+  /// False at the file's end, which zeros may pad. Others would ignore what is no member, and with
+  /// it all records there.
   bool begin_member() {
     while (left_ < kMagic.size() && fill()) continue;
-    if (left_ == 0) return false;
+    if (left_ == 0 || skip_zeros()) return false;
     if (!starts_member()) {
       fail(fmt::format("what follows its first {} bytes, which are compressed, is not compressed",
                        packed_bytes_ - left_));
@@ -219,6 +220,15 @@ class UnpackedFile {
     inflateReset(&stream_);
     in_member_ = true;
     return true;
+  }
+
+  /// Whether all that is left is zeros.
+  bool skip_zeros() {
+    while (in_[begin_] == '\0') {
+      ++begin_;
+      if (--left_ == 0 && !fill()) return true;
+    }
+    return false;
   }
 
   void check_growth() const {

@@ -12,6 +12,7 @@
 
 #include "bench/launch/rank_machine.h"
 #include "bench/suite/axes.h"
+#include "core/format_figure.h"
 #include "core/printable.h"
 
 namespace longca {
@@ -24,15 +25,6 @@ std::string describe_case(const Case& c) {
   if (!c.scheme) return text;
   return fmt::format("{} {} over {}, {}", *c.scheme, c.shard.value_or(""), c.ranks.value_or(1),
                      text);
-}
-
-/// As the tables print a time: report/format.h, on which this library cannot depend, has the same
-/// digits.
-std::string milliseconds(double ms) {
-  if (ms >= 1000) return fmt::format("{:.0f} ms", ms);
-  if (ms >= 10) return fmt::format("{:.1f} ms", ms);
-  if (ms >= 1) return fmt::format("{:.2f} ms", ms);
-  return fmt::format("{:#.3g} ms", ms);
 }
 
 std::string speed(double tflops) {
@@ -52,7 +44,7 @@ std::string describe_record(const Record& record, const std::string& axes) {
   const auto time = record.metrics.find("time_ms");
   const auto tflops = record.metrics.find("tflops");
   if (time != record.metrics.end() && tflops != record.metrics.end()) {
-    text += fmt::format(", {}, {}", milliseconds(time->second), speed(tflops->second));
+    text += fmt::format(", {} ms, {}", format_figure(time->second), speed(tflops->second));
   }
   for (const char* name :
        {"error_o", "error_lse", "error_dq", "error_dk", "error_dv", "error_dsink"}) {

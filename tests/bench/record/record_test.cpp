@@ -531,6 +531,8 @@ TEST(RecordFile, MembersOfGzipFollowEachOtherAndNothingElseDoes) {
     expect_input_error([&] { read_records(folder / "mix.jsonl.gz"); },
                        "mix.jsonl.gz: what follows its first " + where + " bytes");
   }
+  write_file(folder / "padded.jsonl.gz", packed + std::string(70'000, '\0'));
+  EXPECT_EQ(read_records(folder / "padded.jsonl.gz").records.size(), 1);
   write_file(folder / "cut.jsonl.gz", packed + packed.substr(0, packed.size() / 2));
   expect_input_error([&] { read_records(folder / "cut.jsonl.gz"); }, "unexpected end of file");
 }
