@@ -328,7 +328,8 @@ TEST(RankPlans, AfterACallThatFailedAmidItsMessagesAllAreRefused) {
     rank.fails = false;
     EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_FAILED);
     EXPECT_THAT(longca_last_error(),
-                AllOf(HasSubstr("make another, in Python another Partition, on all ranks"), HasSubstr(why)));
+                AllOf(HasSubstr("make another, in Python another Partition, on all ranks"),
+                      HasSubstr(why)));
     longca_rank_plan_release(plan);
     longca_partition_release(partition);
   });

@@ -1,6 +1,7 @@
 #include "report/table.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
@@ -278,7 +279,7 @@ TEST(TerminalOptions, NoColorCountsUnlessItIsEmpty) {
 TEST(Table, ALongValueOfAnAxisIsBroken) {
   std::vector<Record> records = sample_records();
   const std::string word(30, 'a');
-  for (Record& record : records) record.c.lengths = word + ' ' + word + ' ' + word;
+  for (Record& record : records) record.c.lengths = fmt::format("{0} {0} {0}", word);
   EXPECT_THAT(table(records, 60), HasSubstr("\nlengths " + word + "\n  " + word + "\n  " + word +
                                             " · seed 42 · window 256\n"));
 }

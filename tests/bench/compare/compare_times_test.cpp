@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
 #include "bench/compare/synthetic_rounds.h"
 
 namespace longca::testing {
