@@ -90,6 +90,18 @@ longca_tensor tensor(std::vector<float>& values, std::int64_t heads) {
   return {values.data(), tokens, heads, kDim, heads * kDim, kDim};
 }
 
+/// Of a rank's forward call without sinks, whose v is k.
+longca_forward_arguments rank_arguments(std::vector<float>& q, std::vector<float>& k,
+                                        std::vector<float>& o) {
+  return {tensor(q, kHeadsQ),
+          tensor(k, kHeadsK),
+          tensor(k, kHeadsK),
+          tensor(o, kHeadsQ),
+          {},
+          nullptr,
+          nullptr};
+}
+
 /// The rows of these tokens.
 std::vector<float> rows_of(const std::vector<float>& all, std::int64_t heads,
                            const std::vector<std::int64_t>& ranges) {
@@ -280,13 +292,7 @@ TEST(RankPlans, RefuseWrittenRowsThatOverlapAndAStateBetweenWords) {
   longca_rank_plan* plan = nullptr;
   ASSERT_EQ(longca_rank_plan_create(partition, &problem, &transport, &plan), LONGCA_OK);
   std::vector<float> q = random_rows(kHeadsQ, 1), k = random_rows(kHeadsK, 2), o(q.size());
-  longca_forward_arguments arguments{tensor(q, kHeadsQ),
-                                     tensor(k, kHeadsK),
-                                     tensor(k, kHeadsK),
-                                     tensor(o, kHeadsQ),
-                                     {},
-                                     nullptr,
-                                     nullptr};
+  longca_forward_arguments arguments = rank_arguments(q, k, o);
   arguments.o.token_stride = kDim;
   EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_INVALID_ARGUMENT);
   EXPECT_STREQ(longca_last_error(),
@@ -310,13 +316,7 @@ TEST(RankPlans, AfterACallThatFailedAmidItsMessagesAllAreRefused) {
     std::vector<float> q = rows_of(random_rows(kHeadsQ, 1), kHeadsQ, ranges);
     std::vector<float> k = rows_of(random_rows(kHeadsK, 2), kHeadsK, ranges);
     std::vector<float> o(q.size());
-    longca_forward_arguments arguments{tensor(q, kHeadsQ),
-                                       tensor(k, kHeadsK),
-                                       tensor(k, kHeadsK),
-                                       tensor(o, kHeadsQ),
-                                       {},
-                                       nullptr,
-                                       nullptr};
+    longca_forward_arguments arguments = rank_arguments(q, k, o);
     arguments.o.token_stride = kDim;
     EXPECT_EQ(longca_rank_forward(plan, &arguments, nullptr), LONGCA_INVALID_ARGUMENT);
     arguments.o = tensor(o, kHeadsQ);
